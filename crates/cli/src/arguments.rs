@@ -328,7 +328,11 @@ pub(crate) enum Scale {
     Full,
 }
 
+/// Help of `--out` where all commands share one store.
+const OUT_OF_REPRODUCE: &str = "Directory for results [default: results/reproduce]";
+
 #[derive(Debug, Args)]
+#[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
 pub(crate) struct Reproduce {
     /// Paper: hopper, hf2t, prime, spritz, or all
     #[arg(value_name = "PAPER", required_unless_present = "why", add = complete::papers())]

@@ -168,9 +168,13 @@ impl Observer for ProgressDisplay {
 
     fn note(&self, message: &str) {
         self.with_state(|_| match &self.bar {
-            Some(bar) => bar.suspend(|| note(&format!("warning: {message}"))),
-            None => note(&format!("warning: {message}")),
+            Some(bar) => bar.suspend(|| note(message)),
+            None => note(message),
         });
+    }
+
+    fn warn(&self, message: &str) {
+        self.note(&format!("warning: {message}"));
     }
 
     fn progress(&self, job: usize, progress: &Progress) -> bool {
@@ -292,6 +296,9 @@ impl Observer for NumberedProgress {
     }
     fn note(&self, message: &str) {
         self.watch.note(message);
+    }
+    fn warn(&self, message: &str) {
+        self.watch.warn(message);
     }
     fn progress(&self, job: usize, progress: &Progress) -> bool {
         self.watch.progress(self.places[job], progress)

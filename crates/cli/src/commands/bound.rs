@@ -5,7 +5,7 @@ use crate::{
     printing::{print, print_json, table, width, wrapped},
     progress::ProgressDisplay,
 };
-use anabranch_report::{METRICS, Metric, Summary};
+use anabranch_report::{METRICS, Metric, Summary, below_bound};
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR};
 use anabranch_study::{
     Observer,
@@ -68,7 +68,8 @@ pub(crate) fn bound(arguments: &Bound) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A limit over the seeds: workload, metric, mean bound, its cause at the first seed, mean of the reference.
+/// A limit over the seeds: workload, metric, mean bound, its cause at the first seed, mean of the reference. A bound that
+/// does not exist is infinite.
 type Row = (String, &'static Metric, f64, String, Option<f64>);
 
 fn rows(found: &[OfSeed]) -> Vec<Row> {
@@ -81,9 +82,36 @@ fn rows(found: &[OfSeed]) -> Vec<Row> {
             let summary = of.reference.as_ref().filter(|summary| summary.all.flows.unfinished == 0)?;
             metric.value(summary, &limit.workload)
         });
-        Some((limit.workload.clone(), metric, mean(bounds.collect())?, limit.by.clone(), mean(reference.collect())))
+        // Without a path at any seed there is no mean, and its cause is that of this seed.
+        let own = |of: &OfSeed| of.bounds.limit(&limit.workload, metric.name).cloned();
+        let by =
+            found.iter().filter_map(own).find(|limit| limit.value.is_infinite()).unwrap_or_else(|| limit.clone()).by;
+        Some((limit.workload.clone(), metric, mean(bounds.collect())?, by, mean(reference.collect())))
     };
     first.bounds.limits.iter().filter_map(row).collect()
+}
+
+/// Returns the flows without a path of a seed, per workload.
+fn unreachable(of: &OfSeed) -> Vec<Value> {
+    let with_seed = |cut| {
+        let mut value = json!(cut);
+        value["seed"] = of.seed.into();
+        value
+    };
+    of.bounds.unreachable.iter().map(with_seed).collect()
+}
+
+/// Returns the reasons why bounds of the first seed are loose, and why there are none: of the first seed with that.
+fn reasons(found: &[OfSeed]) -> Vec<String> {
+    let mut reasons = found.first().map(|of| of.bounds.loose.clone()).unwrap_or_default();
+    match found.iter().position(|of| !of.bounds.unreachable.is_empty()) {
+        None | Some(0) => {}
+        Some(at) => {
+            let of = &found[at];
+            reasons.extend(of.bounds.unreachable.iter().map(|cut| format!("seed {}: {}", of.seed, cut.reason())));
+        }
+    }
+    reasons
 }
 
 fn as_json(name: &str, found: &[OfSeed], reference_seconds: f64) -> Value {
@@ -99,7 +127,8 @@ fn as_json(name: &str, found: &[OfSeed], reference_seconds: f64) -> Value {
         "seeds": found.iter().map(|of| of.seed).collect::<Vec<_>>(),
         "limits": limits,
         "max_flow": found.first().map(|of| &of.bounds.max_flow),
-        "loose": found.first().map(|of| &of.bounds.loose),
+        "unreachable": found.iter().flat_map(unreachable).collect::<Vec<_>>(),
+        "loose": reasons(found),
         "assumptions": ASSUMPTIONS,
         "reference": reference_words(),
         "bound_seconds": found.iter().map(|of| of.bounds.seconds).sum::<f64>(),
@@ -118,7 +147,18 @@ fn text(name: &str, found: &[OfSeed], reference_seconds: f64) -> String {
     if several {
         heads.insert(0, "workload");
     }
-    let cells: Vec<Vec<String>> = rows(found)
+    let rows = rows(found);
+    let is_below =
+        |(.., bound, _, reference): &&Row| bound.is_finite() && reference.is_some_and(|value| value < *bound);
+    let below: Vec<String> = rows
+        .iter()
+        .filter(is_below)
+        .map(|(workload, metric, ..)| match several {
+            true => format!("{} of {workload}", metric.name),
+            false => metric.name.to_string(),
+        })
+        .collect();
+    let cells: Vec<Vec<String>> = rows
         .into_iter()
         .map(|(workload, metric, bound, by, reference)| {
             let mut row = vec![metric.name.to_string(), metric.unit.to_string(), number(bound), by];
@@ -153,10 +193,13 @@ fn text(name: &str, found: &[OfSeed], reference_seconds: f64) -> String {
                 links.join(", ")
             ));
         }
-        first.bounds.loose.iter().for_each(|reason| line(format!("loose: {reason}")));
     }
+    reasons(found).into_iter().for_each(|reason| line(format!("bound: {reason}")));
     if has_reference {
         line(format!("reference, which proves nothing: {}", reference_words()));
+        if !below.is_empty() {
+            line(below_bound(&below));
+        }
     }
     let bound_seconds: f64 = found.iter().map(|of| of.bounds.seconds).sum();
     let cost = format!("cost: bounds {bound_seconds:.2} s");

@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_claims::{
     ClaimSet, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Scale, StoredRows, StudyPlan,
-    claim_sets, pages, summary_text, with_changes,
+    check_all_predictions, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
+    if arguments.singles && arguments.why.is_none() {
+        return Err(Failure::input("--singles restricts the settings of --why; give --why CLAIM"));
+    }
     let paper = arguments.paper.as_deref().unwrap_or("all");
     let claim_sets = claim_sets(paper, arguments.claims.as_deref())?;
     if arguments.list {
@@ -31,6 +34,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = claim_sets.clone();
     let reproduction = Reproduction::new(claim_sets, scale, arguments.figure.as_deref(), &arguments.only)?;
+    note_sweeps(&reproduction, arguments);
     let output = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
     directory(&arguments.options, "reproduce", 0)?;
     if arguments.dry_run {
@@ -83,7 +87,9 @@ fn changed(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSe
         for set in &mut sets {
             match with_changes(set, std::slice::from_ref(change), None) {
                 Ok(other) => (*set, taken) = (other, true),
-                Err(error) => refused = Some(error),
+                // A paper that sweeps the key explains more than one that lacks it.
+                Err(error) if refused.is_none() || !sweeping(set, key(change)).is_empty() => refused = Some(error),
+                Err(_) => {}
             }
         }
         if let Some(error) = refused.filter(|_| !taken) {
@@ -93,8 +99,30 @@ fn changed(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSe
     sets.iter().map(|set| with_changes(set, &[], arguments.seed)).collect()
 }
 
+fn key(change: &str) -> &str {
+    change.split('=').next().unwrap_or_default().trim()
+}
+
+/// Names the studies that keep their values under a setting of the command line.
+fn note_sweeps(reproduction: &Reproduction, arguments: &Reproduce) {
+    for change in &arguments.set {
+        for paper_plan in &reproduction.paper_plans {
+            let mut studies = sweeping(&paper_plan.claim_set, key(change));
+            studies.retain(|id| paper_plan.plans.contains_key(*id));
+            if !studies.is_empty() {
+                let paper = paper_plan.claim_set.paper.name;
+                let studies = studies.join(", ");
+                note(&format!("--set {change}: studies of {paper} that sweep the key keep their values: {studies}"));
+            }
+        }
+    }
+}
+
+/// Checks the claims and predictions of a repository before anything is run or written.
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {
-    if root.join("claims").is_dir() && root.join("docs").is_dir() {
+    let claims = root.join("claims");
+    if claims.is_dir() && root.join("docs").is_dir() {
+        check_all_predictions(&claim_sets("all", Some(&claims))?, Some(&claims))?;
         return Ok(root);
     }
     let message = format!("--write-docs: {} has no `claims` and `docs`", root.display());
@@ -221,14 +249,23 @@ fn print_outcome(reproduction: &Reproduction, outcome: &ReproductionOutcome, out
 
 /// Prints studies with their runs, figures and claims; with a figure or `--only`, those it needs. All are checked.
 fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure> {
-    let at = |scale| Reproduction::new(claim_sets.clone(), scale, arguments.figure.as_deref(), &arguments.only);
-    let (quick, full) = (at(Scale::Quick)?, at(Scale::Full)?);
+    let at = |scale, only: &[String]| Reproduction::new(claim_sets.clone(), scale, arguments.figure.as_deref(), only);
+    let full = at(Scale::Full, &arguments.only)?;
+    let quick = match at(Scale::Quick, &arguments.only) {
+        Ok(quick) => quick.paper_plans,
+        // Studies of the full scale alone have no quick runs to list; whatever else is wrong without them is an error.
+        Err(_) if !arguments.only.is_empty() => at(Scale::Quick, &[]).map(|_| vec![])?,
+        Err(error) => return Err(error.into()),
+    };
+    claim_sets.iter().try_for_each(check_open)?;
+    check_all_predictions(&claim_sets, arguments.claims.as_deref())?;
     let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
-    for (quick, full) in quick.paper_plans.iter().zip(&full.paper_plans) {
+    for (at, full) in full.paper_plans.iter().enumerate() {
         let runs = |plans: &BTreeMap<String, StudyPlan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
         for study in &full.claim_set.studies {
-            let (quick, full_runs) = (runs(&quick.plans, &study.id), runs(&full.plans, &study.id));
+            let quick = quick.get(at).and_then(|quick| runs(&quick.plans, &study.id));
+            let full_runs = runs(&full.plans, &study.id);
             if everything || quick.is_some() || full_runs.is_some() {
                 studies.push((full.claim_set.paper.name, study, quick, full_runs));
             }

@@ -15,5 +15,5 @@ mod network;
 mod reference;
 
 pub use beaten::beaten;
-pub use limit::{Bounds, Limit, MaxFlowCost, bounds};
+pub use limit::{Bounds, Limit, MaxFlowCost, Unreachable, UnreachablePair, bounds};
 pub use reference::{REFERENCE_FACTOR, reference_setup};

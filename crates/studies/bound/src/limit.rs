@@ -55,7 +55,8 @@ pub struct Limit {
     pub metric: String,
     /// Value in the metric's unit (microseconds, or none) that no run of these flows falls below.
     pub value: f64,
-    /// Cause of the limit: a link, the links out of a leaf, `max-flow`, or `a flow alone`.
+    /// Cause of the limit: a link, the links out of a leaf, `max-flow`, `a flow alone`, or, where the value is infinite, `flows
+    /// without a path`.
     pub by: String,
 }
 
@@ -80,6 +81,57 @@ pub struct MaxFlowCost {
     pub links: Vec<(String, f64)>,
 }
 
+/// Flows that have no path for as long as there is traffic. They never finish, so that no bound exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unreachable {
+    /// Name of the workload; `all`: all measured workloads.
+    pub workload: String,
+    /// Number of flows without a path.
+    pub flows: usize,
+    /// Number of flows of the workload.
+    pub of: usize,
+    /// First pairs of hosts without a path.
+    pub pairs: Vec<UnreachablePair>,
+    /// Links that are down throughout and separate the first pair.
+    pub down: Vec<String>,
+}
+
+/// Hosts without a path, with their leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreachablePair {
+    /// Sender.
+    pub src: String,
+    /// Leaf of the sender.
+    pub src_leaf: String,
+    /// Receiver.
+    pub dst: String,
+    /// Leaf of the receiver.
+    pub dst_leaf: String,
+}
+
+impl Unreachable {
+    /// Returns which flows have no path, and why, in one sentence.
+    pub fn reason(&self) -> String {
+        let of = if self.workload == ALL { String::new() } else { format!(" of workload {}", self.workload) };
+        let first = self.pairs.first().map_or(String::new(), |pair| {
+            let UnreachablePair { src, src_leaf, dst, dst_leaf } = pair;
+            format!(", first {src} ({src_leaf}) to {dst} ({dst_leaf})")
+        });
+        let down = match self.down.len() {
+            0 => String::new(),
+            1 => format!(", where {} is down throughout", self.down[0]),
+            count => {
+                let more = if count > NAMED_LINKS { ", ..." } else { "" };
+                let named = &self.down[..count.min(NAMED_LINKS)];
+                format!(", where {}{more} are down throughout", named.join(", "))
+            }
+        };
+        let (flows, all) = (self.flows, self.of);
+        let have = if flows == 1 { "has" } else { "have" };
+        format!("{flows} of {all} flows{of} {have} no path{first}{down}: no bound exists, since they never finish")
+    }
+}
+
 /// Bounds of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
@@ -87,7 +139,10 @@ pub struct Bounds {
     pub limits: Vec<Limit>,
     /// The linear programs.
     pub max_flow: Vec<MaxFlowCost>,
-    /// Reasons why limits are looser than they could be.
+    /// Flows without a path. Limits of their workloads are infinite.
+    #[serde(default)]
+    pub unreachable: Vec<Unreachable>,
+    /// Reasons why limits are looser than they could be, or do not exist.
     pub loose: Vec<String>,
     /// Wall time in seconds.
     pub seconds: f64,
@@ -104,8 +159,10 @@ impl Bounds {
 const ROUNDING: f64 = 32.0;
 /// Rounding of floating-point sums, as a share.
 const PRECISION: f64 = 1e-9;
-/// Links of a certificate that are named.
+/// Links of a certificate or a cut that are named.
 const NAMED_LINKS: usize = 5;
+/// Pairs of hosts without a path that are named.
+const NAMED_PAIRS: usize = 3;
 
 /// Computes the bounds of `setup`; those by linear programs only with `with_max_flow`, since they take longest.
 ///
@@ -196,7 +253,13 @@ fn part_bounds(
         return;
     }
     let mut families = families(network, demands, &part.flows);
-    if with_max_flow && !network.is_exact() {
+    let unreachable = unreachable(network, demands, part);
+    let is_cut = unreachable.is_some();
+    bounds.loose.extend(unreachable.iter().map(Unreachable::reason));
+    bounds.unreachable.extend(unreachable);
+    if is_cut {
+        // Without a routing the lengths of a program are arbitrary: they do not name the links that are down.
+    } else if with_max_flow && !network.is_exact() {
         bounds.loose.push("wire times of whole nanoseconds: no bounds of links between switches".into());
     } else if with_max_flow {
         let started = Instant::now();
@@ -217,8 +280,36 @@ fn part_bounds(
             "completion times begin with the first packet sent, which pauses or other classes may delay: flows alone and completion only".into(),
         );
     }
-    let search = Search { demands, part, kind, families: &families };
+    let search = Search { demands, part, kind, families: &families, is_cut };
     bounds.limits.extend(search.limits());
+}
+
+/// Returns the flows of a part that have no path; `None` if all have one.
+fn unreachable(network: &Network<'_>, demands: &[Demand], part: &Part) -> Option<Unreachable> {
+    let has_none = |demand: &&Demand| !(demand.alone() + demand.back).is_finite();
+    let cut: Vec<&Demand> = part.flows.iter().map(|number| &demands[*number]).filter(has_none).collect();
+    let first = cut.first()?;
+    let topology = network.topology;
+    let name = |node: NodeId| topology.node(node).name.clone();
+    let mut pairs: Vec<UnreachablePair> = vec![];
+    for demand in &cut {
+        let pair = UnreachablePair {
+            src: name(NodeId(demand.src)),
+            src_leaf: name(topology.edge_switch(demand.src)),
+            dst: name(NodeId(demand.dst)),
+            dst_leaf: name(topology.edge_switch(demand.dst)),
+        };
+        if pairs.len() < NAMED_PAIRS && !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    Some(Unreachable {
+        workload: part.name.clone(),
+        flows: cut.len(),
+        of: part.flows.len(),
+        pairs,
+        down: network.cut(first.src, first.dst).into_iter().map(|link| topology.link_name(link)).collect(),
+    })
 }
 
 fn cost(network: &Network<'_>, part: &Part, flow: &MaxFlow, seconds: f64) -> MaxFlowCost {
@@ -258,6 +349,8 @@ struct Search<'s> {
     part: &'s Part,
     kind: FctKind,
     families: &'s [Family],
+    /// `true` if a flow has no path.
+    is_cut: bool,
 }
 
 /// A value in picoseconds, or a ratio, and what causes it.
@@ -285,8 +378,15 @@ impl Search<'_> {
         let ideal = flows().map(|flow| flow.ideal_of(self.kind)).fold(0.0, f64::max);
         let mut limits = vec![];
         let mut add = |metric: Metric, found: Option<Found>, scale: f64| {
-            if let Some(found) = found.filter(|found| !found.value.is_nan()) {
+            let found = match self.is_cut {
+                true => found.map(|_| Found { value: f64::INFINITY, by: "flows without a path".into() }),
+                false => found.filter(|found| !found.value.is_nan()),
+            };
+            if let Some(found) = found {
                 let value = found.value * (1.0 - PRECISION) / scale;
+                // Results of the simulator have no slowdown below 1, so what rounding takes away below that is proven.
+                let is_slowdown = matches!(metric, Metric::SlowdownMean | Metric::SlowdownMax);
+                let value = if is_slowdown { value.max(1.0) } else { value };
                 limits.push(Limit {
                     workload: self.part.name.clone(),
                     metric: metric.name().into(),

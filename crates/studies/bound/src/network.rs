@@ -59,6 +59,32 @@ impl<'s> Network<'s> {
         self.data[link.0 as usize].map_or(0.0, |rate| rate.0 as f64 / 8e12)
     }
 
+    /// Returns the links that are down throughout and separate two hosts, of which one of `src` and `dst` has no path to the
+    /// other: those out of what `src` reaches, or into what reaches `dst`, whichever are fewer.
+    pub(crate) fn cut(&self, src: u32, dst: u32) -> Vec<LinkId> {
+        let topology = self.topology;
+        let (first, last) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
+        let is_down = |link: &LinkId| self.rate(*link) == 0.0;
+        let ends: Vec<LinkId> = [first, last].into_iter().filter(is_down).collect();
+        if !ends.is_empty() {
+            return ends;
+        }
+        let border = |from: u32, backwards: bool| -> Vec<LinkId> {
+            let turned = |link: LinkId| if backwards { link.reverse() } else { link };
+            let cost = |link: LinkId| if is_down(&turned(link)) { f64::INFINITY } else { 0.0 };
+            let costs: Vec<f64> = topology.link_ids().map(cost).collect();
+            let found = distances(topology, topology.edge_switch(from), &costs);
+            let has = |node: NodeId| node.0 >= topology.hosts && found[(node.0 - topology.hosts) as usize].is_finite();
+            let crosses = |link: &LinkId| {
+                let of = topology.link(*link);
+                of.to.0 >= topology.hosts && has(of.from) && !has(of.to)
+            };
+            topology.link_ids().filter(crosses).map(turned).collect()
+        };
+        let (out, into) = (border(src, false), border(dst, true));
+        if into.len() < out.len() { into } else { out }
+    }
+
     /// Returns `true` if wire times are exact, so that rates bound the bytes that pass.
     pub(crate) fn is_exact(&self) -> bool {
         self.wire_times == WireTimes::Exact

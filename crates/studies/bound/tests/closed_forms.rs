@@ -97,7 +97,61 @@ fn flows_without_a_path_never_end() {
                 size = \"1KiB\"\n[[fault]]\nfraction = 1.0\n";
     let found = bounds(&from_text(text), true);
     assert_eq!(value(&found, "fct_max"), f64::INFINITY);
-    assert_eq!(found.max_flow[0].gap, None);
+    assert!(found.max_flow.is_empty(), "{found:?}");
+}
+
+/// Both uplinks of leaf1 are down: hosts 2 and 3 neither send to other leaves nor receive from them.
+#[test]
+fn flows_without_a_path_are_counted_and_named_with_the_cut() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 2\n[load_balancer]\nscheme = \"ecmp\"\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"64KiB\"\nscope = \"other-leaf\"\n";
+    let cables = "[[fault]]\nkind = \"link-down\"\nlinks = [\"leaf1-spine0\", \"leaf1-spine1\"]\n";
+    let setup = from_text(&format!("{text}{cables}"));
+    let found = bounds(&setup, true);
+    let [cut] = found.unreachable.as_slice() else { panic!("{found:?}") };
+    // A permutation to other leaves: two flows from leaf1, two to it.
+    assert_eq!((cut.workload.as_str(), cut.flows, cut.of), ("all", 4, 8));
+    let first = setup.flows.flows.iter().find(|flow| [flow.src, flow.dst].iter().any(|host| host / 2 == 1)).unwrap();
+    let pair = &cut.pairs[0];
+    assert_eq!((&pair.src, &pair.dst), (&format!("host{}", first.src), &format!("host{}", first.dst)));
+    assert_eq!(
+        (&pair.src_leaf, &pair.dst_leaf),
+        (&format!("leaf{}", first.src / 2), &format!("leaf{}", first.dst / 2))
+    );
+    let mut down = cut.down.clone();
+    down.sort();
+    match first.src / 2 {
+        1 => assert_eq!(down, ["leaf1->spine0", "leaf1->spine1"]),
+        _ => assert_eq!(down, ["spine0->leaf1", "spine1->leaf1"]),
+    }
+    let [reason] = found.loose.as_slice() else { panic!("{found:?}") };
+    assert!(reason.starts_with(&format!("4 of 8 flows have no path, first {} (", pair.src)), "{reason}");
+    assert!(reason.ends_with("no bound exists, since they never finish"), "{reason}");
+    assert!(found.max_flow.is_empty(), "{found:?}");
+    let is_cut = |limit: &anabranch_bound::Limit| limit.value.is_infinite() && limit.by == "flows without a path";
+    assert!(found.limits.len() == 6 && found.limits.iter().all(is_cut), "{found:?}");
+    // A host's own link.
+    let host = bounds(
+        &from_text(&format!("{text}{}", cables.replace("\"leaf1-spine0\", \"leaf1-spine1\"", "\"host3-leaf1\""))),
+        true,
+    );
+    let cut = &host.unreachable[0];
+    assert_eq!(cut.flows, 2);
+    assert!([["host3->leaf1"], ["leaf1->host3"]].iter().any(|link| cut.down == *link), "{cut:?}");
+    // A cable that comes back during the traffic is a path.
+    let healed = bounds(
+        &from_text(&format!("{text}{cables}[[fault]]\nat = \"1us\"\nkind = \"link-up\"\nlinks = [\"leaf1-spine0\"]\n")),
+        true,
+    );
+    assert!(healed.unreachable.is_empty() && value(&healed, "fct_max").is_finite(), "{healed:?}");
+}
+
+/// Results have no slowdown below 1, so rounding takes nothing away from the bound 1 of a flow alone.
+#[test]
+fn no_bound_of_a_slowdown_is_below_one() {
+    let bounds = bounds(&setup("permutation-128", &[], 1), true);
+    assert_eq!(value(&bounds, "slowdown_mean"), 1.0);
+    assert_eq!(value(&bounds, "slowdown_max"), 1.0);
 }
 
 fn from_text(text: &str) -> anabranch_backend::Setup {

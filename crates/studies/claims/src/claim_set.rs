@@ -51,13 +51,15 @@ pub struct ClaimSet {
     pub open: Vec<OpenParameter>,
     /// Readings of the paper that are not ours.
     pub readings: Vec<Reading>,
+    /// Settings of the command line under which the claims are judged, `KEY=VALUE`.
+    pub changes: Vec<String>,
 }
 
 impl ClaimSet {
     /// Parses the files of a paper and checks the references between studies and figures.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
         let Parsed { names, studies, figures, claims, open, readings } = parse(files)?;
-        let mut claim_set = ClaimSet { paper, names, studies, figures, claims, open, readings };
+        let mut claim_set = ClaimSet { paper, names, studies, figures, claims, open, readings, changes: vec![] };
         claim_set.assign_readings()?;
         claim_set.check()?;
         Ok(claim_set)
@@ -156,6 +158,13 @@ impl ClaimSet {
     /// Returns a study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
+    }
+
+    /// Returns the settings of the command line that one of these studies takes.
+    pub(crate) fn changes_of(&self, studies: &[String]) -> Vec<&str> {
+        let own = || studies.iter().filter_map(|id| self.study(id));
+        let is_taken = |change: &&String| own().any(|study| study.set.contains(change));
+        self.changes.iter().filter(is_taken).map(String::as_str).collect()
     }
 
     /// Returns the readings of a claim.

@@ -116,6 +116,18 @@ impl Metric {
     /// Parses a metric.
     pub fn read(text: &str) -> Result<Self, MetricError> {
         let text = text.trim();
+        let signs: Vec<&str> = text.split(' ').filter(|word| matches!(*word, "/" | "+" | "-")).collect();
+        // Without parentheses, other combinations have more than one meaning.
+        if let [sums @ .., last] = signs.as_slice()
+            && !sums.is_empty()
+            && (sums.iter().any(|sign| *sign != "+") || *last == "-")
+        {
+            let message = format!(
+                "`{text}`: found {} operators, expected two metrics with `/`, `+` or `-` between, or a sum with `/` and one metric",
+                signs.len()
+            );
+            return Err(MetricError { message, nearest: None });
+        }
         for sign in ['/', '+', '-'] {
             if let Some((left, right)) = text.split_once(&format!(" {sign} ")) {
                 let kind = Kind::Two(Box::new(Metric::read(left)?), sign, Box::new(Metric::read(right)?));
@@ -128,6 +140,11 @@ impl Metric {
     /// Returns the name as it was read.
     pub fn name(&self) -> &str {
         &self.text
+    }
+
+    /// Returns `true` if it is a difference, of which no percentage can be taken.
+    pub fn is_difference(&self) -> bool {
+        matches!(self.kind, Kind::Two(_, '-', _))
     }
 
     /// Returns `true` if the metric is available per workload.
@@ -708,6 +725,7 @@ mod tests {
             "fct_ratio_max",
             "counters.probe_bytes",
             "counters.gaps_1_rtt / counters.gaps",
+            "counters.gaps_1_rtt + counters.gaps_2_rtt / counters.gaps",
             "links.bytes.sum[rate=10Gbps,direction=up]",
             "links.utilisation.p99",
             "workloads.web.slowdown.p95",
@@ -729,6 +747,10 @@ mod tests {
             ("links.bytes.sum[rate=1Gbps", None),
             ("fct_p101", Some("fct_p50")),
             ("", None),
+            ("completion - fct_max - fct_max", None),
+            ("fct_max / fct_mean / fct_max", None),
+            ("fct_max / fct_mean + fct_max", None),
+            ("fct_max + fct_mean - fct_max", None),
         ] {
             let error = Metric::read(text).unwrap_err();
             if near.is_some() {

@@ -421,7 +421,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
     let missing = table.error(format!("`kind` is missing; allowed are {}", KINDS.join(", ")));
     let kind_word = table.section.word("kind", KINDS)?.ok_or(missing)?;
     let along: Option<String> = table.section.read("along")?;
-    let kind = kind(&mut table, kind_word, along.as_ref())?;
+    let kind = kind(&mut table, kind_word, along.as_ref(), &metric)?;
     let reduce = table.section.word("reduce", &["max", "min", "mean", "spread"])?.map(|word| match word {
         "max" => Reduce::Max,
         "min" => Reduce::Min,
@@ -437,6 +437,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         _ => Take::Every,
     };
     let usual = if matches!(kind_word, "equal" | "order" | "trend") { 0.02 } else { 0.25 };
+    let tolerance_node = table.section.peek("tolerance");
     let claim = Claim {
         id,
         figure,
@@ -466,9 +467,11 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         place: table.place.clone(),
     };
     table.section.finish(CLAIM)?;
-    if !(claim.tolerance.is_finite() && claim.tolerance >= 0.0) {
-        return Err(ScenarioError::new(format!("claim `{}`: `tolerance` is a share, zero or more", claim.id))
-            .at(claim.place.clone()));
+    if !(0.0..=1.0).contains(&claim.tolerance) {
+        let message =
+            format!("claim `{}`: `tolerance`: found {}, expected a share from 0 to 1", claim.id, claim.tolerance);
+        let place = tolerance_node.map_or(claim.place.clone(), |node| node.place.clone());
+        return Err(ScenarioError::new(message).at(place));
     }
     Ok(claim)
 }
@@ -480,7 +483,12 @@ fn across(table: &mut Table<'_>) -> Result<SeedStatistic, ScenarioError> {
     })
 }
 
-fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<ClaimKind, ScenarioError> {
+fn kind(
+    table: &mut Table<'_>,
+    word: &str,
+    along: Option<&String>,
+    metric: &Metric,
+) -> Result<ClaimKind, ScenarioError> {
     let uses: &[&str] = match word {
         "change" | "factor" => &["a", "b", "published"],
         "value" => &["a", "published"],
@@ -508,7 +516,23 @@ fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<Cla
             if a == Operand::OtherCommits && b == Operand::OtherCommits {
                 return Err(table.error("`a` and `b` cannot both be the others"));
             }
+            let node = table.section.peek("published");
             let found = published(table, true)?.ok_or_else(|| needed(table, "published"))?;
+            let numbers = match found {
+                Published::Number(number) | Published::AtMost(number) | Published::AtLeast(number) => vec![number],
+                Published::Range(from, to) => vec![from, to],
+                Published::Direction(_) => vec![],
+            };
+            // A metric is zero or more; only a difference of two may fall below.
+            let lowest = if metric.is_difference() { f64::NEG_INFINITY } else { -100.0 };
+            let possible = |number: f64| if word == "change" { number >= lowest } else { number > 0.0 };
+            if let Some(node) = node.filter(|_| !numbers.into_iter().all(possible)) {
+                let expected = match word {
+                    "change" => "a change in per cent, -100 or more",
+                    _ => "a factor, more than 0",
+                };
+                return Err(table.unfit("published", node, expected));
+            }
             if word == "change" { ClaimKind::Change(a, b, found) } else { ClaimKind::Factor(a, b, found) }
         }
         "value" => {

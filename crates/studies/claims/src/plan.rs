@@ -1,6 +1,7 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
 use super::{
+    changes::has,
     metric::ALL,
     model::{Filter, Scale, Study},
 };
@@ -85,10 +86,11 @@ impl StudyPlan {
             1 => "one seed".to_string(),
             seeds => format!("{seeds} seeds"),
         });
-        words.extend(self.study.set.iter().cloned());
-        if let (Scale::Quick, Some(quick)) = (scale, &self.study.quick) {
-            words.extend(quick.set.iter().cloned());
-        }
+        let quick = self.study.quick.iter().filter(|_| scale == Scale::Quick).flat_map(|quick| &quick.set);
+        let set: Vec<&String> = self.study.set.iter().chain(quick).collect();
+        // A setting of the command line is in both, and the last one counts.
+        let counts = |at: &usize| !set[at + 1..].contains(&set[*at]);
+        words.extend((0..set.len()).filter(counts).map(|at| set[at].clone()));
         words.extend(self.sweep.plan.axes.iter().map(|axis| format!("{}={}", axis.key, axis.values.join(","))));
         words.join(", ")
     }
@@ -145,15 +147,7 @@ impl StudyPlan {
                 return false;
             }
             let Ok(scenario) = self.sweep.scenario(number) else { return false };
-            let Ok(document) = scenario.to_toml().parse::<toml::Table>() else { return false };
-            let document = toml::Value::Table(document);
-            let mut parts = key.split('.');
-            parts
-                .try_fold(&document, |at, part| match part.parse::<usize>() {
-                    Ok(index) => at.get(index),
-                    Err(_) => at.get(part),
-                })
-                .is_some()
+            has(&scenario.to_toml(), key)
         })
     }
 }

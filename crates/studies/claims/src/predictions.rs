@@ -11,6 +11,7 @@ use anabranch_scenario::{
     tree::{Place, Tree},
 };
 use anabranch_settings::nearest;
+use std::path::Path;
 
 const EMBEDDED: &str = include_str!("../../../../claims/predictions.toml");
 const NAME: &str = "claims/predictions.toml";
@@ -49,6 +50,25 @@ impl Prediction {
 /// [`ScenarioError`] of the first error in the file.
 pub fn predictions() -> Result<Vec<Prediction>, ScenarioError> {
     read_predictions(NAME, EMBEDDED)
+}
+
+/// Checks `predictions.toml` in `folder`, or the file that the command was built with, against claim sets. A folder without the file
+/// predicts nothing.
+///
+/// # Errors
+/// [`ScenarioError`] of the first error in the file, with its place.
+pub fn check_all_predictions(claim_sets: &[ClaimSet], folder: Option<&Path>) -> Result<(), ScenarioError> {
+    let found = match folder.map(|folder| folder.join("predictions.toml")) {
+        None => predictions()?,
+        Some(path) if !path.exists() => return Ok(()),
+        Some(path) => {
+            let name = path.display().to_string();
+            let unreadable = |error| ScenarioError::new(format!("{name} cannot be read: {error}"));
+            let text = anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable)?;
+            read_predictions(&name, &text)?
+        }
+    };
+    claim_sets.iter().try_for_each(|claim_set| check_predictions(&found, claim_set))
 }
 
 /// Parses a file of predictions.
@@ -200,6 +220,19 @@ mod tests {
             assert!(message.contains(words), "{to}: {message}");
         }
         assert!(error(format!("{ONE}{ONE}")).contains("predicted twice"));
+    }
+
+    #[test]
+    fn predictions_beside_the_claims_of_a_folder_are_checked() {
+        let folder = anabranch_testkit::folder();
+        let prime = claim_sets("prime", None).unwrap();
+        check_all_predictions(&prime, Some(&folder)).unwrap();
+        std::fs::write(folder.join("predictions.toml"), ONE.replace("degraded-reps", "degraded-rep")).unwrap();
+        let error = check_all_predictions(&prime, Some(&folder)).unwrap_err();
+        assert!(error.source_name().is_some_and(|name| name.ends_with("predictions.toml")), "{error}");
+        std::fs::write(folder.join("predictions.toml"), "garbage").unwrap();
+        check_all_predictions(&prime, Some(&folder)).unwrap_err();
+        check_all_predictions(&claim_sets("all", None).unwrap(), None).unwrap();
     }
 
     #[test]

@@ -5,10 +5,13 @@ use super::{
     claim_set::ClaimSet,
     model::{Figure, Scale, StudyBound},
     paper_plan::{PaperPlan, PaperResult, ReproductionOutcome, plans, required},
-    plan::StudyPlan,
+    plan::{StudyPlan, at},
     rows::Rows,
+    select::Selected,
     stored_rows::Cost,
     text,
+    verdict::Verdict,
+    words::sig,
 };
 use anabranch_report::{
     FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file,
@@ -60,7 +63,7 @@ pub struct ReproductionSettings {
     pub only_finished: bool,
 }
 
-const REPRODUCE: &[(&str, &str)] = &[
+pub(crate) const REPRODUCE: &[(&str, &str)] = &[
     ("reproduce", "claims, rows and figures of each paper at each scale"),
     (LIMITS, "bounds and reference of the flows of studies that request them"),
 ];
@@ -142,7 +145,8 @@ impl Reproduction {
         }
         let is_covered = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
         let mut paper_plans = vec![];
-        let wider = beyond(&claim_sets, only);
+        let wider = beyond(&claim_sets, scale, figure, only);
+        let full_only = scale == Scale::Quick && only.iter().all(|id| is_full_only(&claim_sets, id));
         for claim_set in claim_sets {
             let mut plans = plans(&claim_set, scale)?;
             let is_selected =
@@ -164,8 +168,13 @@ impl Reproduction {
             paper_plans.push(PaperPlan { claim_set, scale, plans, required, claims, figures, tries: 0 });
         }
         if !only.is_empty() && paper_plans.iter().all(|paper_plan| paper_plan.plans.is_empty()) {
-            let message = format!("--only {}: no figure or claim needs these studies alone", only.join(","));
-            let error = ScenarioError::new(message);
+            let only = only.join(",");
+            if full_only {
+                let message = format!("--only {only}: there is no quick scale of it, full scale only");
+                return Err(ScenarioError::new(message).help("add --scale full"));
+            }
+            let of = figure.map_or("no figure or claim".to_string(), |figure| format!("nothing of `{figure}`"));
+            let error = ScenarioError::new(format!("--only {only}: {of} needs these studies alone"));
             return Err(wider
                 .into_iter()
                 .fold(error, |error, studies| error.help(format!("one of them needs --only {}", studies.join(",")))));
@@ -279,7 +288,8 @@ impl Reproduction {
         }
         let finished_runs = self.finished_runs(directory, settings.any_commit);
         let papers = self.paper_plans.iter().map(|paper_plan| finished_runs.paper(paper_plan, settings.threads));
-        let papers: Vec<PaperResult> = papers.collect::<Result<_, RunError>>()?;
+        let mut papers: Vec<PaperResult> = papers.collect::<Result<_, RunError>>()?;
+        self.explain_missing(&mut papers, &finished_runs)?;
         let mut failed = vec![];
         let mut missing = 0;
         for number in 0..self.runs.len() {
@@ -362,8 +372,10 @@ impl Reproduction {
         for paper in &outcome.papers {
             let place = self.folder(directory, paper.paper);
             output.admit_folder(&Path::new("reproduce").join(self.scale.word()).join(paper.paper))?;
+            let plan = self.paper_plans.iter().find(|paper_plan| paper_plan.claim_set.paper.name == paper.paper);
+            let Some(paper_plan) = plan else { continue };
             let mut tables = vec![
-                ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper)),
+                ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper_plan, paper)),
                 ("comparisons.csv".to_string(), "the comparisons that claims rest on", text::comparisons_csv(paper)),
             ];
             for (id, rows) in &paper.rows {
@@ -371,11 +383,7 @@ impl Reproduction {
             }
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
-            if let Some(paper_plan) =
-                self.paper_plans.iter().find(|paper_plan| paper_plan.claim_set.paper.name == paper.paper)
-            {
-                write_claims(&place, &text::page(paper_plan, paper, outcome), &figures, &tables)?;
-            }
+            write_claims(&place, &text::page(paper_plan, paper, outcome), &figures, &tables)?;
         }
         Ok(())
     }
@@ -383,7 +391,28 @@ impl Reproduction {
     /// Returns the cost of each study: its runs, the missing ones, and their CPU seconds.
     pub fn costs(&self, directory: &Path, any_commit: bool) -> Result<Vec<Cost>, ScenarioError> {
         let finished_runs = self.finished_runs(directory, any_commit);
+        let seconds = self.missing_seconds(&finished_runs)?;
         let mut all = vec![];
+        for (at, paper_plan) in self.paper_plans.iter().enumerate() {
+            for (id, plan) in &paper_plan.plans {
+                let own = self.runs.iter().filter(|(of, study, _)| *of == at && study == id);
+                let own: Vec<&str> = own.map(|(_, _, number)| plan.sweep.plan.runs[*number].run.as_str()).collect();
+                let missing: Vec<f64> = own.iter().filter_map(|run| seconds.get(*run).copied()).collect();
+                all.push(Cost {
+                    paper: paper_plan.claim_set.paper.name,
+                    study: id.clone(),
+                    runs: own.len(),
+                    missing: missing.len(),
+                    seconds: missing.iter().sum(),
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the CPU seconds of each missing run.
+    fn missing_seconds(&self, finished_runs: &FinishedRuns<'_>) -> Result<BTreeMap<&str, f64>, ScenarioError> {
+        let mut hops: BTreeMap<&str, f64> = BTreeMap::new();
         // The fastest run counts, because a slower one shared its core.
         let mut fastest = 0.0f64;
         for (at, paper_plan) in self.paper_plans.iter().enumerate() {
@@ -391,7 +420,7 @@ impl Reproduction {
                 let own = self.runs.iter().filter(|(of, study, _)| *of == at && study == id);
                 let own: Vec<usize> = own.map(|(_, _, number)| *number).collect();
                 let mut measured = (0.0, 0u32);
-                let mut missing: BTreeMap<usize, usize> = BTreeMap::new();
+                let mut missing: BTreeMap<usize, Vec<&SweepRun>> = BTreeMap::new();
                 for &number in &own {
                     let run: &SweepRun = &plan.sweep.plan.runs[number];
                     match finished_runs.place(&run.run).map(|place| read_summary(&place)) {
@@ -404,10 +433,9 @@ impl Reproduction {
                             measured.0 += hops;
                             measured.1 += 1;
                         }
-                        _ => *missing.entry(run.point).or_default() += 1,
+                        _ => missing.entry(run.point).or_default().push(run),
                     }
                 }
-                let mut left = 0.0;
                 for (point, runs) in &missing {
                     let first = own.iter().find(|number| plan.sweep.plan.runs[**number].point == *point);
                     let each = match (measured, first) {
@@ -416,22 +444,80 @@ impl Reproduction {
                         (_, Some(first)) => 2.0 * plan.sweep.scenario(*first)?.foreseen_hops()? as f64,
                         _ => 0.0,
                     };
-                    left += each * *runs as f64;
+                    hops.extend(runs.iter().map(|run| (run.run.as_str(), each)));
                 }
-                let missing = missing.values().sum();
-                all.push(Cost {
-                    paper: paper_plan.claim_set.paper.name,
-                    study: id.clone(),
-                    runs: own.len(),
-                    missing,
-                    seconds: left,
-                });
             }
         }
         let speed = fastest.max(SPEED);
-        all.iter_mut().for_each(|cost| cost.seconds /= speed);
-        Ok(all)
+        hops.values_mut().for_each(|value| *value /= speed);
+        Ok(hops)
     }
+
+    /// Gives claims without a verdict the reason as their result: runs that are missing, with the CPU hours they take, or finished
+    /// runs without a value.
+    fn explain_missing(
+        &self,
+        papers: &mut [PaperResult],
+        finished_runs: &FinishedRuns<'_>,
+    ) -> Result<(), ScenarioError> {
+        let mut seconds: Option<BTreeMap<&str, f64>> = None;
+        for (paper_plan, paper) in self.paper_plans.iter().zip(papers) {
+            let rows = &paper.rows;
+            for (claim, judged) in paper.claims.iter_mut().filter(|(_, judged)| judged.verdict == Verdict::NotRun) {
+                let runs = claim_runs(paper_plan, claim, rows)?;
+                let is_finished = |run: &str| finished_runs.place(run).is_some();
+                let missing: Vec<&str> = runs.keys().copied().filter(|run| !is_finished(run)).collect();
+                let total = runs.len();
+                if missing.is_empty() {
+                    let metric = claim.metric.name();
+                    let valued = runs.values().filter(|has_value| **has_value).count();
+                    judged.ours = match valued {
+                        0 => format!("{total} of {total} runs are finished, none has a value of `{metric}`"),
+                        _ => format!("{total} of {total} runs are finished, {valued} have a value of `{metric}`"),
+                    };
+                    continue;
+                }
+                let all = match &mut seconds {
+                    Some(all) => all,
+                    None => seconds.insert(self.missing_seconds(finished_runs)?),
+                };
+                let hours = missing.iter().filter_map(|run| all.get(run)).sum::<f64>() / 3600.0;
+                let hours = if hours < 0.01 { "less than 0.01".to_string() } else { sig(hours, 2) };
+                let failed = missing.iter().filter(|run| failed_file(finished_runs.directory, run).exists()).count();
+                let failed = if failed == 0 { String::new() } else { format!(" ({failed} failed)") };
+                judged.ours = format!("{} of {total} runs are missing{failed}, {hours} CPU hours", missing.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the runs that a claim is judged by, `true` for those with a value of its metric.
+fn claim_runs<'p>(
+    paper_plan: &'p PaperPlan,
+    claim: &Claim,
+    rows: &BTreeMap<String, Rows>,
+) -> Result<BTreeMap<&'p str, bool>, ScenarioError> {
+    let mut runs: BTreeMap<&str, bool> = BTreeMap::new();
+    let selected = Selected::new(claim, &paper_plan.plans, paper_plan.scale)?;
+    for (coordinate, is_a) in selected.groups.iter().flat_map(|group| {
+        group.a.iter().map(|coordinate| (coordinate, true)).chain(group.b.iter().map(|coordinate| (coordinate, false)))
+    }) {
+        let study = at(coordinate, "study").unwrap_or_default();
+        let Some(plan) = paper_plan.plans.get(study) else { continue };
+        let (point, entries) = (plan.point(coordinate), &plan.sweep.plan.entries);
+        let (a, b) = claim.sides(entries);
+        for scheme in if is_a { a } else { b } {
+            let values = rows.get(study).map(|rows| rows.series(coordinate, &scheme, claim.metric.name()));
+            let own = plan.sweep.plan.runs.iter();
+            for run in own.filter(|run| Some(run.point) == point && entries[run.entry] == scheme) {
+                let has_value = values.as_ref().is_some_and(|values| values.contains_key(&run.seed));
+                // A run that several groups share has a value if it has one for each of them.
+                runs.entry(&run.run).and_modify(|all| *all &= has_value).or_insert(has_value);
+            }
+        }
+    }
+    Ok(runs)
 }
 
 /// Minimum assumed speed in packet-hops per second of one core, used if no faster run was measured.
@@ -474,13 +560,24 @@ impl FinishedRuns<'_> {
     }
 }
 
-/// Returns the studies of the first figure or claim that needs one of `only`.
-fn beyond(claim_sets: &[ClaimSet], only: &[String]) -> Option<Vec<String>> {
+/// Returns the studies of the first selected figure or claim that needs one of `only` and others too.
+fn beyond(claim_sets: &[ClaimSet], scale: Scale, figure: Option<&str>, only: &[String]) -> Option<Vec<String>> {
+    let is_selected = |id: &str, of: Option<&str>| figure.is_none_or(|figure| figure == id || Some(figure) == of);
     let needs = claim_sets.iter().flat_map(|claim_set| {
-        let figures = claim_set.figures.iter().map(|figure| &figure.studies);
-        figures.chain(claim_set.claims.iter().map(|claim| &claim.studies))
+        let figures = claim_set.figures.iter().filter(|figure| is_selected(&figure.id, None));
+        let claims = claim_set.claims.iter().filter(|claim| is_selected(&claim.id, claim.figure.as_deref()));
+        figures.map(|figure| figure.studies.as_slice()).chain(claims.map(|claim| claim.studies_at(scale)))
     });
-    needs.into_iter().find(|ids| ids.iter().any(|id| only.contains(id))).cloned()
+    let others = needs.filter(|ids| ids.iter().any(|id| !only.contains(id)));
+    let shares = |ids: &&[String]| ids.iter().any(|id| only.contains(id));
+    // A figure that is named needs its studies, whichever were given.
+    let mut fitting = others.filter(|ids| figure.is_some() || shares(ids));
+    fitting.next().map(<[String]>::to_vec)
+}
+
+fn is_full_only(claim_sets: &[ClaimSet], id: &str) -> bool {
+    let mut studies = claim_sets.iter().filter_map(|claim_set| claim_set.study(id)).peekable();
+    studies.peek().is_some() && studies.all(|study| study.quick.is_none())
 }
 
 fn unknown(what: &str, name: &str, names: &[&str]) -> Result<(), ScenarioError> {

@@ -159,4 +159,29 @@ fn figures_claims_and_studies_can_be_selected() {
     let remedy = |error: Option<anabranch_scenario::ScenarioError>| error.unwrap().remedy().map(str::to_string);
     assert_eq!(remedy(of(Some("fig11"), &[]).err()), Some("did you mean `fig1`?".into()));
     assert_eq!(remedy(of(None, &["lrge"]).err()), Some("did you mean `large`?".into()));
+    let quick = Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Quick, None, &["large".to_string()]);
+    let error = quick.err().expect("an error");
+    assert!(error.to_string().contains("full scale only"), "{error}");
+    // What was given is no advice.
+    assert_eq!(remedy(of(Some("order"), &["sizes"]).err()), Some("one of them needs --only large".into()));
+}
+
+#[test]
+fn tables_name_the_study_that_was_judged_and_the_settings() {
+    let set =
+        with_changes(&claim_set(EXAMPLE).unwrap(), &["load_balancer.prime.p_ecn=40".to_string()], Some(7)).unwrap();
+    let none = ReproductionSettings { only_finished: true, ..settings(1) };
+    let folder = folder();
+    let reproduction = Reproduction::new(vec![set], Scale::Quick, None, &[]).unwrap();
+    let outcome = reproduction.execute(&folder, &none, &InterruptAfter(AtomicUsize::new(usize::MAX))).unwrap();
+    let text = std::fs::read_to_string(folder.join("reproduce/quick/hopper/claims.csv")).unwrap();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let column = |name: &str| header.iter().position(|other| other == name).expect("a column");
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let order = rows.iter().find(|row| &row[column("claim")] == "order").unwrap();
+    assert_eq!(&order[column("studies")], "sizes");
+    assert_eq!(&order[column("settings")], "load_balancer.prime.p_ecn=40 seed=7");
+    let text = summary_text(&reproduction.paper_plans, Scale::Quick, &outcome, 200);
+    assert_eq!(text.matches("judged on `sizes` at this scale").count(), 1, "{text}");
 }

@@ -155,7 +155,13 @@ fn a_percentile_of_few_flows_decides_nothing() {
 fn errors_name_position_and_nearest_choice() {
     for (from, to, words) in [
         ("metrics = [\"fct_mean\"", "metrics = [\"fct_men\"", "fct_mean"),
+        ("metric = \"fct_mean\"", "metric = \"fct_max - fct_mean - fct_max\"", "found 2 operators"),
         ("kind = \"change\"", "kind = \"chnage\"", "change"),
+        ("kind = \"change\"", "kind = \"factor\"", "more than 0"),
+        ("published = -15", "published = -101", "-100"),
+        ("published = -15", "published = [-120, -15]", "-100"),
+        ("published = -15", "published = { at_most = -120 }", "-100"),
+        ("published = -15", "published = -15\ntolerance = 1.5", "from 0 to 1"),
         ("id = \"ahead\"", "idd = \"ahead\"", "`id` is missing"),
         ("tak", "tke", "unknown key `tkee`"),
         ("scenario = \"tiny\"\nset", "scenario = \"tony\"\nset", "tiny"),

@@ -16,9 +16,9 @@ use anabranch_report::{ClaimPage, ClaimRow};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries";
+const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries,settings";
 
-pub(super) fn claims_csv(paper: &PaperResult) -> String {
+pub(super) fn claims_csv(paper_plan: &PaperPlan, paper: &PaperResult) -> String {
     let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
     let row = |(claim, judged): &(Claim, Judged)| {
         vec![
@@ -27,7 +27,7 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
             maybe(&claim.figure),
             maybe(&claim.section),
             claim.says.clone(),
-            claim.studies.join(" "),
+            claim.studies_at(paper_plan.scale).join(" "),
             claim.metric.name().to_string(),
             judged.published.clone(),
             judged.ours.clone(),
@@ -39,6 +39,7 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
             judged.depends_on().unwrap_or_default(),
             judged.after_tries.map_or(String::new(), |(tries, _)| tries.to_string()),
             judged.after_tries.map_or(String::new(), |(_, verdict)| verdict.words().to_string()),
+            paper_plan.claim_set.changes_of(claim.studies_at(paper_plan.scale)).join(" "),
         ]
     };
     csv(CLAIMS.split(','), paper.claims.iter().map(row))
@@ -72,14 +73,18 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
 pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &ReproductionOutcome) -> ClaimPage {
     let scale = paper_plan.scale;
     let size = |id: &String| paper_plan.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
+    let sizes = |claim: &Claim| {
+        let sizes: Vec<String> = claim.studies_at(scale).iter().map(size).collect();
+        [other_studies(claim, scale), Some(sizes.join("; "))].into_iter().flatten().collect::<Vec<_>>().join(": ")
+    };
     let line = |(claim, judged): &(Claim, Judged)| ClaimRow {
         id: claim.id.clone(),
         place: claim.source(),
         says: claim.says.clone(),
         published: judged.published.clone(),
-        ours: with_limits(judged),
-        verdict: judged.words(),
-        size: claim.studies_at(scale).iter().map(size).collect::<Vec<_>>().join("; "),
+        ours: if judged.verdict == Verdict::NotRun { "-".into() } else { with_limits(judged) },
+        verdict: verdict_words(judged),
+        size: sizes(claim),
         open: claim.ours.join(", "),
         note: claim.note.clone().unwrap_or_default(),
     };
@@ -109,10 +114,17 @@ pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &Reproduct
     let mut text = String::new();
     for (paper, paper_plan) in outcome.papers.iter().zip(paper_plans) {
         for (claim, judged) in &paper.claims {
-            text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.words());
+            let head = format!("{} {} ({}): {}", paper.paper, claim.id, claim.source(), verdict_words(judged));
+            text += &(textwrap::fill(&head, textwrap::Options::new(width).subsequent_indent("    ")) + "\n");
             let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
             line(&claim.says);
-            line(&format!("published {}; ours {}", judged.published, with_limits(judged)));
+            match judged.verdict {
+                Verdict::NotRun => line(&format!("published {}", judged.published)),
+                _ => line(&format!("published {}; ours {}", judged.published, with_limits(judged))),
+            }
+            if let Some(other) = other_studies(claim, scale) {
+                line(&other);
+            }
             for study in claim.studies_at(scale) {
                 line(&paper_plan.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
             }
@@ -227,6 +239,20 @@ pub(super) fn verdicts(
         lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
     }
     text + &lines.join("\n") + "\n"
+}
+
+/// Returns the verdict in words; of a claim without one, with the reason.
+fn verdict_words(judged: &Judged) -> String {
+    match judged.verdict {
+        Verdict::NotRun if judged.ours != "-" => format!("{} ({})", judged.words(), judged.ours),
+        _ => judged.words(),
+    }
+}
+
+/// Returns the studies that a claim is judged by where they are not its own: `judged on `strict` at this scale`.
+fn other_studies(claim: &Claim, scale: Scale) -> Option<String> {
+    let studies = claim.studies_at(scale);
+    (studies != claim.studies).then(|| format!("judged on `{}` at this scale", studies.join("`, `")))
 }
 
 /// Returns our result with what bound and reference leave open, and with the verdict after the correction for several tries.

@@ -93,7 +93,8 @@ impl Compared {
         let share = |difference: f64| match b == 0.0 {
             true if difference == 0.0 => 0.0,
             true => difference.signum() * f64::INFINITY,
-            false => difference / b,
+            // A difference of two metrics may be negative: a change upwards is one all the same.
+            false => difference / b.abs(),
         };
         let interval = paired.difference.interval().map(|(low, high)| (share(low), share(high)));
         Some(Compared { a, b, change: share(paired.difference.mean), interval, test: paired.test, seeds })
@@ -105,7 +106,7 @@ impl Compared {
             true => 0.0,
             false if b.is_infinite() => -1.0,
             false if *b == 0.0 => (a - b).signum() * f64::INFINITY,
-            false => a / b - 1.0,
+            false => (a / b - 1.0) * b.signum(),
         };
         let changes: Vec<f64> = pairs.iter().map(change).collect();
         let (change, interval) = median(&changes)?;
@@ -330,6 +331,16 @@ mod tests {
         assert_eq!(of(-5.9, 0.01), Verdict::Weaker);
         assert_eq!(of(-10.1, 0.01), Verdict::Stronger);
         assert_eq!(of(8.0, 0.01), Verdict::NotReproduced, "the other way");
+    }
+
+    #[test]
+    fn a_change_of_negative_values_keeps_its_direction() {
+        // -4 is above -5, by a fifth of 5.
+        let up = Compared::of(&[(-4.0, -5.0), (-4.1, -5.1), (-3.9, -4.9)]).unwrap();
+        let (low, high) = up.interval.unwrap();
+        assert!((up.change - 0.2).abs() < 1e-12 && low <= up.change && up.change <= high, "{up:?}");
+        let median = Compared::of_medians(&[(-4.0, -5.0); 6]).unwrap();
+        assert!((median.change - 0.2).abs() < 1e-12, "{median:?}");
     }
 
     #[test]

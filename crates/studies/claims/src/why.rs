@@ -2,24 +2,26 @@
 
 use super::{
     changes::{sweeps, with_changes},
-    claim::Claim,
+    claim::{Claim, ClaimKind, Published},
     claim_set::{ClaimSet, Paper},
-    judge::Judged,
+    judge::{Judged, judge},
     model::Scale,
-    paper_plan::ReproductionOutcome,
+    paper_plan::{PaperPlan, PaperResult, ReproductionOutcome},
     plan::StudyPlan,
     rows::csv,
-    run::{Reproduction, ReproductionSettings},
+    run::{REPRODUCE, Reproduction, ReproductionSettings},
+    select::Selected,
     stored_rows::Cost,
     verdict::Verdict,
 };
-use anabranch_report::{Inputs, OutputFile, disk};
+use anabranch_report::{Inputs, OutputFile, create_store, disk};
 use anabranch_scenario::{
     error::ScenarioError,
+    machine::VERSION,
     section::{did_you_mean, list},
 };
 use anabranch_settings::nearest;
-use anabranch_study::{results::RunError, schedule::Observer};
+use anabranch_study::{results::RunError, schedule::Observer, store::write_alone};
 use std::path::{Path, PathBuf};
 
 /// A parameter or reading other than ours.
@@ -63,6 +65,8 @@ pub struct SettingResult {
     pub turns: Vec<Turn>,
     /// Judgement under the setting.
     pub judged: Judged,
+    /// `true` if the verdict rests on a p-value, which the correction for several tries changes; `false` if intervals decide it.
+    pub is_tested: bool,
 }
 
 impl SettingResult {
@@ -72,6 +76,11 @@ impl SettingResult {
             [] => "ours".to_string(),
             turns => turns.iter().map(Turn::words).collect::<Vec<_>>().join(", "),
         }
+    }
+
+    /// Returns `true` if the setting has results.
+    pub fn is_judged(&self) -> bool {
+        self.judged.verdict != Verdict::NotRun
     }
 
     /// Returns the mean effect over the groups of the claim, in its unit; `None` without results.
@@ -96,13 +105,20 @@ impl WhyOutcome {
         self.results.len().saturating_sub(1)
     }
 
+    /// Returns the number of settings with results, ours excluded.
+    pub fn judged(&self) -> usize {
+        self.results.iter().skip(1).filter(|result| result.is_judged()).count()
+    }
+
+    /// Returns `true` if the verdict of a setting differs from ours; `None` unless both have results.
+    pub fn is_flip(&self, result: &SettingResult) -> Option<bool> {
+        let ours = self.results.first().filter(|ours| ours.is_judged())?;
+        result.is_judged().then(|| result.judged.verdict != ours.judged.verdict)
+    }
+
     /// Returns the settings whose verdict differs from ours, among those with results.
     pub fn flips(&self) -> impl Iterator<Item = &SettingResult> {
-        let ours = self.results.first().map(|ours| ours.judged.verdict);
-        self.results
-            .iter()
-            .skip(1)
-            .filter(move |result| result.judged.verdict != Verdict::NotRun && Some(result.judged.verdict) != ours)
+        self.results.iter().skip(1).filter(|result| self.is_flip(result) == Some(true))
     }
 
     /// Returns the words that mark a claim that is reproduced under some readings alone, ours among them, with each reading's verdict.
@@ -201,27 +217,54 @@ impl Why {
         observer: &dyn Observer,
     ) -> Result<(WhyOutcome, PathBuf), RunError> {
         let mut runs = self.reproduction.run(directory, settings, observer)?;
-        let judged = runs.papers.iter_mut().filter_map(|paper| paper.claims.pop());
-        let results: Vec<SettingResult> = self
-            .settings
-            .iter()
-            .zip(judged)
-            .map(|(turns, (_, judged))| SettingResult { turns: turns.clone(), judged })
-            .collect();
+        let mut results = vec![];
+        for ((turns, plan), paper) in self.settings.iter().zip(&self.reproduction.paper_plans).zip(&mut runs.papers) {
+            let Some((claim, judged)) = paper.claims.pop() else { continue };
+            let is_tested = is_tested(&claim, &judged, plan, paper)?;
+            results.push(SettingResult { turns: turns.clone(), judged, is_tested });
+        }
         let outcome = WhyOutcome { results, runs };
         let folder = self.reproduction.folder(directory, self.paper.name).join("why");
+        let path = folder.join(format!("{}.csv", self.claim.id));
         let failed = |error: std::io::Error| {
             RunError::Scenario(ScenarioError::new(format!("{} cannot be written: {error}", folder.display())))
         };
-        disk::make_directories(&folder).map_err(failed)?;
-        let path = folder.join(format!("{}.csv", self.claim.id));
-        let file = OutputFile::new(&path, true, &Inputs::default()).map_err(std::io::Error::other).map_err(failed)?;
-        file.write_all(to_csv(&outcome).as_bytes()).map_err(std::io::Error::other).map_err(failed)?;
+        write_alone(directory, || {
+            // Without its manifest the store would be a foreign directory to the next command.
+            create_store(directory, VERSION, REPRODUCE)?;
+            disk::make_directories(&folder).map_err(failed)?;
+            let file =
+                OutputFile::new(&path, true, &Inputs::default()).map_err(std::io::Error::other).map_err(failed)?;
+            file.write_all(to_csv(&outcome).as_bytes()).map_err(std::io::Error::other).map_err(failed)
+        })?;
         Ok((outcome, path))
     }
 }
 
-const COLUMNS: &str =
+/// Returns `true` if the verdict rests on a p-value: it needs a significant direction, or would be another without any.
+fn is_tested(claim: &Claim, judged: &Judged, plan: &PaperPlan, paper: &PaperResult) -> Result<bool, ScenarioError> {
+    let needs_direction = |published: &Published, none: f64| match published {
+        Published::Number(_) | Published::Direction(_) => true,
+        Published::Range(low, high) => *low > none || *high < none,
+        Published::AtLeast(bound) => *bound > none,
+        Published::AtMost(_) => false,
+    };
+    let is_directed = match &claim.kind {
+        ClaimKind::Change(_, _, published) => needs_direction(published, 0.0),
+        ClaimKind::Factor(_, _, published) => needs_direction(published, 1.0),
+        ClaimKind::Order(_, strict) | ClaimKind::Trend(_, _, strict) => *strict,
+        ClaimKind::Value(..) | ClaimKind::Equal(..) | ClaimKind::Shown(_) => false,
+    };
+    if is_directed && matches!(judged.verdict, Verdict::Reproduced | Verdict::Stronger | Verdict::Weaker) {
+        return Ok(true);
+    }
+    let selected = Selected::new(claim, &plan.plans, plan.scale)?;
+    let without = judge(&selected, &paper.rows, u64::MAX).after_tries;
+    Ok(judged.verdict != Verdict::NotRun && without.is_some_and(|(_, verdict)| verdict != judged.verdict))
+}
+
+/// Header of the table of settings.
+pub const WHY_COLUMNS: &str =
     "setting,turned,verdict,published,ours,effect,against_ours,seeds,settings_tried,verdict_after_tries,why";
 
 fn to_csv(outcome: &WhyOutcome) -> String {
@@ -242,7 +285,7 @@ fn to_csv(outcome: &WhyOutcome) -> String {
             result.turns.iter().map(|turn| turn.why.clone()).collect::<Vec<_>>().join("; "),
         ]
     };
-    csv(COLUMNS.split(','), outcome.results.iter().map(row))
+    csv(WHY_COLUMNS.split(','), outcome.results.iter().map(row))
 }
 
 fn find<'c>(claim_sets: &'c [ClaimSet], id: &str) -> Result<(&'c ClaimSet, &'c Claim), ScenarioError> {

@@ -117,6 +117,105 @@ fn readings_and_open_parameters_are_checked() {
     }
 }
 
+/// Claims on EXAMPLE with runs, judged by intervals (`by-value`) and by a direction.
+const BY_INTERVAL: &str = r#"
+[[claim]]
+id = "by-value"
+section = "1"
+says = "A value."
+study = "sizes"
+metric = "fct_mean"
+kind = "value"
+a = "prime"
+where = { "workload.0.size" = "16KiB" }
+published = { at_least = 0 }
+ours = ["load_balancer.prime.p_ecn"]
+
+[[claim]]
+id = "no-value"
+section = "1"
+says = "No packet is trimmed, so the ratio has no value."
+study = "sizes"
+metric = "counters.trimmed / counters.trimmed"
+kind = "value"
+a = "prime"
+where = { "workload.0.size" = "16KiB" }
+published = 1
+"#;
+
+#[test]
+fn verdicts_of_intervals_are_not_corrected() {
+    let sets = [claim_set(&format!("{EXAMPLE}{OPEN}{BY_INTERVAL}").replace("seeds = 2", "seeds = 3")).unwrap()];
+    let why = Why::new(&sets, "by-value", Scale::Quick, false).unwrap();
+    let found = why.execute(&folder(), &SETTINGS, &Patience(AtomicUsize::new(usize::MAX))).unwrap().0;
+    for result in &found.results {
+        assert_eq!((result.judged.verdict, result.is_tested), (Verdict::Reproduced, false), "{}", result.words());
+        assert_eq!(found.is_flip(result), Some(false));
+    }
+    // A direction needs a p-value, under every setting in which it is significant.
+    let text = format!("{EXAMPLE}{OPEN}")
+        .replace("seeds = 2", "seeds = 3")
+        .replace("published = -15", "published = \"lower\"");
+    let sets = [claim_set(&text.replace("b = [\"ecmp\", \"ops\"]", "b = \"ecmp\"")).unwrap()];
+    let why = Why::new(&sets, "ahead", Scale::Quick, false).unwrap();
+    let found = why.execute(&folder(), &SETTINGS, &Patience(AtomicUsize::new(usize::MAX))).unwrap().0;
+    let ours = &found.results[0];
+    assert_eq!((ours.judged.verdict, ours.is_tested), (Verdict::Reproduced, true), "{}", ours.judged.ours);
+}
+
+#[test]
+fn settings_without_results_flip_nothing() {
+    let sets = [claim_set(&format!("{EXAMPLE}{OPEN}")).unwrap()];
+    let why = Why::new(&sets, "ahead", Scale::Quick, false).unwrap();
+    let folder = folder();
+    let none = ReproductionSettings { only_finished: true, ..SETTINGS };
+    let found = why.execute(&folder, &none, &Patience(AtomicUsize::new(usize::MAX))).unwrap().0;
+    assert_eq!((found.tries(), found.judged(), found.flips().count()), (3, 0, 0));
+    assert!(found.results.iter().all(|result| found.is_flip(result).is_none() && !result.is_tested));
+    let ours = &found.results[0].judged.ours;
+    assert!(ours.contains(" runs are missing, less than 0.01 CPU hours"), "{ours}");
+    // The folder is a store, which the next command continues.
+    let all = Reproduction::new(sets.to_vec(), Scale::Quick, None, &[]).unwrap();
+    all.execute(&folder, &none, &Patience(AtomicUsize::new(usize::MAX))).unwrap();
+}
+
+#[test]
+fn finished_runs_without_a_value_are_not_missing() {
+    let sets = vec![claim_set(&format!("{EXAMPLE}{BY_INTERVAL}")).unwrap()];
+    let all = Reproduction::new(sets, Scale::Quick, Some("no-value"), &[]).unwrap();
+    let found = all.execute(&folder(), &SETTINGS, &Patience(AtomicUsize::new(usize::MAX))).unwrap();
+    let (claim, judged) = &found.papers[0].claims[0];
+    assert_eq!((judged.verdict, found.missing), (Verdict::NotRun, 0));
+    let reason = "2 of 2 runs are finished, none has a value of `counters.trimmed / counters.trimmed`";
+    assert_eq!(judged.ours, reason, "{}", claim.id);
+    let text = summary_text(&all.paper_plans, Scale::Quick, &found, 200);
+    assert!(text.contains(&format!("not run ({reason})")), "{text}");
+}
+
+#[test]
+fn open_values_and_readings_are_tried_before_they_are_run() {
+    let wrong = |from: &str, to: &str| {
+        let text = format!("{EXAMPLE}{OPEN}");
+        assert!(text.contains(from), "{from}");
+        let error = check_open(&claim_set(&text.replacen(from, to, 1)).unwrap()).expect_err(to);
+        assert!(error.line_column().is_some_and(|(line, _)| line > 1), "no place: {error}");
+        assert!(!error.to_string().contains("--set"), "{error}");
+        format!("{error} {}", error.remedy().unwrap_or_default())
+    };
+    for (from, to, words) in [
+        ("key = \"load_balancer.prime.p_ecn\"", "key = \"load_balancer.prime.p_enc\"", "unknown key `p_enc`"),
+        ("values = [2, 40]", "values = [2, \"many\"]", "found \"many\""),
+        ("entries = { prime = \"short\" }", "set = [\"load_balancer.prime.p_ecn=many\"]", "found \"many\""),
+        ("entries = { prime = \"short\" }", "set = [\"fault.0.fraction=0.1\"]", "has no such fault"),
+    ] {
+        let message = wrong(from, to);
+        assert!(message.contains(words), "{to}: {message}");
+    }
+    for set in claim_sets("all", None).unwrap() {
+        check_open(&set).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 #[test]
 fn bounds_of_links_need_no_reference() {
     let bound = |word: &str| EXAMPLE.replacen("quick = false", &format!("bound = {word}"), 1);
@@ -210,6 +309,18 @@ fn settings_and_seeds_of_the_command_line_reach_the_studies() {
     assert!(plans["sizes"].size(Scale::Quick).contains("load_balancer.prime.p_ecn=40"));
     let error = with_changes(&set, &["load_balancer.prime.p_enc=40".to_string()], None).expect_err("an error");
     assert!(error.to_string().contains("no study of hopper takes it"), "{error}");
+    // In the study and in its quick scale, and printed once.
+    assert_eq!(plans["sizes"].size(Scale::Quick).matches("p_ecn=40").count(), 1);
+    // A value that is refused is no misspelled key.
+    let error = with_changes(&set, &["load_balancer.prime.p_ecn=many".to_string()], None).expect_err("an error");
+    assert!(
+        error.to_string().contains("found \"many\"")
+            && error.remedy().is_none_or(|remedy| !remedy.contains("did you mean"))
+    );
+    let swept_alone = ClaimSet { studies: set.studies[..1].to_vec(), ..set.clone() };
+    let error = with_changes(&swept_alone, &["workload.0.size=1KiB".to_string()], None).expect_err("an error");
+    assert!(error.to_string().contains("sweep it: sizes"), "{error}");
+    assert_eq!(sweeping(&set, "workload.0.size"), ["sizes"]);
     // A key that the only other study lacks is swept by one: the sweep stays.
     let swept = with_changes(&set, &["workload.0.size=1KiB".to_string()], None).unwrap();
     assert_eq!(swept.studies[0].set, set.studies[0].set);

@@ -241,6 +241,31 @@ pub struct Comparison {
     pub undecided: Vec<(String, String)>,
 }
 
+/// Returns the note that the reference of these metrics is below their bound.
+pub fn below_bound(metrics: &[String]) -> String {
+    format!(
+        "reference below the bound: {}; no load balancer on this fabric reaches it, and what is left to gain ends at the bound",
+        metrics.join(", ")
+    )
+}
+
+/// Returns a line per consequence, with the first reason: seeds and workloads have reasons that differ in numbers alone.
+fn loose_lines(reasons: &[String]) -> Vec<String> {
+    let mut lines: Vec<(&str, &String, usize)> = vec![];
+    for reason in reasons {
+        let consequence = reason.rsplit_once(": ").map_or(reason.as_str(), |(_, consequence)| consequence);
+        match lines.iter_mut().find(|line| line.0 == consequence) {
+            Some(line) => line.2 += 1,
+            None => lines.push((consequence, reason, 0)),
+        }
+    }
+    let text = |(_, reason, others): (&str, &String, usize)| match others {
+        0 => format!("bound: {reason}"),
+        others => format!("bound: {reason} ({others} more of other seeds or workloads)"),
+    };
+    lines.into_iter().map(text).collect()
+}
+
 impl Comparison {
     /// Compares `runs`. The schemes appear in the order of `schemes`; those without a run are omitted.
     pub fn new(runs: &[Summary], schemes: &[String], baseline: &str) -> Self {
@@ -405,11 +430,25 @@ impl Comparison {
                 ));
             }
         }
-        lines.extend(limits.loose.iter().map(|reason| format!("bound is loose: {reason}")));
+        lines.extend(loose_lines(&limits.loose));
         if limits.rows.iter().any(|row| row.reference.is_some()) {
             lines.push(format!("reference, which proves nothing: {}", limits.reference));
+            lines.extend(self.below_bound_line(limits));
         }
         lines
+    }
+
+    /// Returns of which metrics the reference is below the bound, so that no load balancer reaches it.
+    fn below_bound_line(&self, limits: &Limits) -> Option<String> {
+        let of = |workload: &&str| {
+            let metric = self.bounded_metric(workload)?;
+            let mean = |of| limits.mean(&self.compared_seeds, workload, metric, of);
+            let (bound, reference) = (mean(|row| row.bound)?, mean(|row| row.reference)?);
+            let of = if self.workloads().len() > 1 { format!(" of {}", self.label(workload)) } else { String::new() };
+            (reference < bound).then(|| format!("{metric}{of}"))
+        };
+        let metrics: Vec<String> = self.shown(false).iter().filter_map(of).collect();
+        (!metrics.is_empty()).then(|| below_bound(&metrics))
     }
 
     /// Returns the missing runs: per requested scheme, the seeds that other schemes have and it lacks.

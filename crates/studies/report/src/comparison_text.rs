@@ -26,6 +26,9 @@ const NETWORK: &[(&str, &str, bool)] = &[
     ("packets_per_ack", "packets\nper ACK", false),
 ];
 
+/// Columns of `--bound`, hidden last because a flag requests them.
+const OVER_LIMITS: &str = "over bound or reference";
+
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));
 
 /// A column: metric, heading, alignment, cells.
@@ -51,17 +54,15 @@ impl Comparison {
             wanted.sort_by_key(|(metric, ..)| *metric != main);
             let mut columns = self.columns_of(workload, &wanted);
             let Some(at) = columns.iter().position(|column| column.0 == main) else { continue };
+            let mut place = at + 1;
             if let Some(groups) = self.groups(workload, main) {
-                columns.insert(at + 1, ("group", "group".to_string(), CellAlignment::Left, groups));
+                columns.insert(place, ("group", "group".to_string(), CellAlignment::Left, groups));
+                place += 1;
             }
-            let place = columns.len().min(at + 2);
             for (title, values) in self.over_limits(workload).into_iter().rev() {
                 let text = |value: Option<f64>| value.map_or("n/a".to_string(), |value| significant_digits(value, 4));
                 let cells = values.into_iter().map(text).collect();
-                columns.insert(
-                    place,
-                    ("over bound or reference", title.replace("over ", "over\n"), CellAlignment::Right, cells),
-                );
+                columns.insert(place, (OVER_LIMITS, title.replace("over ", "over\n"), CellAlignment::Right, cells));
             }
             if shown.len() > 1 {
                 let counts = self.measured.iter().any(|m| m == workload);
@@ -95,7 +96,7 @@ impl Comparison {
         groups.iter().any(|group| !group.is_empty()).then_some(groups)
     }
 
-    /// Hides the last columns if the terminal is too narrow.
+    /// Hides the last columns if the terminal is too narrow; the first, and those that a flag requested, remain longest.
     fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, hidden: &mut Vec<&'c str>) -> String {
         loop {
             let mut table = Table::new();
@@ -112,9 +113,9 @@ impl Comparison {
             if columns.len() <= 2 || lines.iter().all(|line| line.chars().count() <= width) {
                 return lines.join("\n") + "\n";
             }
-            if let Some((metric, ..)) = columns.pop()
-                && !hidden.contains(&metric)
-            {
+            let place = (1..columns.len()).rev().find(|place| columns[*place].0 != OVER_LIMITS);
+            let (metric, ..) = columns.remove(place.unwrap_or(columns.len() - 1));
+            if !hidden.contains(&metric) {
                 hidden.push(metric);
             }
         }

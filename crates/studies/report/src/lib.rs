@@ -55,7 +55,7 @@ pub use anabranch_outcome::Collective;
 pub use assertion::{Assertion, AssertionError, Checked};
 pub use by_size::{SizePoint, slowdown_by_size};
 pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimShape, write_claims};
-pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
+pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric, below_bound};
 pub use dataset::SeriesSums;
 pub use disk::Content;
 pub use error::ReportError;

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
-use anabranch_report::{ALL, Comparison, Method, Summary, WorkloadMeta};
+use anabranch_report::{ALL, Comparison, LimitRow, Limits, Method, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
@@ -257,4 +257,62 @@ fn the_headline_follows_from_the_scenario() {
     };
     let comparison = Comparison::new(&[free("ecmp"), free("prime")], &names(&["ecmp", "prime"]), "ecmp");
     assert_eq!(comparison.main_metric, "slowdown_p99");
+}
+
+/// A bound of 10 us of the mean completion time and this reference, at seeds 1 to 3.
+fn limits(reference: f64) -> Limits {
+    let row = |seed| LimitRow {
+        seed,
+        workload: ALL.into(),
+        metric: "fct_mean".into(),
+        bound: Some(10.0),
+        by: Some("max-flow".into()),
+        reference: Some(reference),
+    };
+    let cut = |flows: u64| format!("{flows} of 8 flows have no path: no bound exists");
+    Limits {
+        rows: (1..=3).map(row).collect(),
+        reference: "faster links".into(),
+        loose: vec![cut(3), cut(4), "another reason".into()],
+        schemes: names(&["ecmp", "prime", "ops"]),
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn columns_of_bounds_are_hidden_last() {
+    let comparison =
+        Comparison::new(&runs(), &names(&["ecmp", "prime", "ops"]), "ecmp").with_limits(Some(&limits(20.0)));
+    // The heading of a column has two lines, of which the first is `over` or ends in it.
+    let has_bound = |text: &str| {
+        text.lines().any(|line| line.split_whitespace().any(|word| word == "bound") && !line.contains(':'))
+    };
+    let wide = comparison.to_text(200);
+    assert!(has_bound(&wide) && !wide.contains("columns hidden"), "{wide}");
+    for columns in 60..140 {
+        let text = comparison.to_text(columns);
+        assert!(has_bound(&text), "{columns}: {text}");
+        assert!(!text.contains("over bound or reference"), "{columns}: {text}");
+    }
+    let narrow = comparison.to_text(60);
+    assert!(narrow.contains("columns hidden") && narrow.contains("slowdown_p50"), "{narrow}");
+}
+
+#[test]
+fn reasons_of_seeds_are_one_line_each_and_a_reference_below_the_bound_is_ruled_out() {
+    let comparison = Comparison::new(&runs(), &names(&["ecmp", "prime", "ops"]), "ecmp");
+    let text = |reference| comparison.clone().with_limits(Some(&limits(reference))).to_text(1000);
+    let above = text(20.0);
+    assert!(
+        above.contains(
+            "bound: 3 of 8 flows have no path: no bound exists (1 more of other seeds or workloads)\nbound: another reason\n"
+        ),
+        "{above}"
+    );
+    assert!(!above.contains("reference below the bound"), "{above}");
+    let below = text(9.0);
+    assert!(
+        below.contains("reference below the bound: fct_mean; no load balancer on this fabric reaches it"),
+        "{below}"
+    );
 }

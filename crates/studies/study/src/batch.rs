@@ -86,7 +86,7 @@ impl<'b> Batch<'b> {
         if self.again != Again::All {
             for number in &jobs {
                 if let Some(found) = self.store.damage(self.runs.key(*number)) {
-                    observer.note(&format!("{found}; {} is run again", self.runs.name(*number)));
+                    observer.warn(&format!("{found}; {} is run again", self.runs.name(*number)));
                 }
             }
         }
@@ -100,7 +100,7 @@ impl<'b> Batch<'b> {
             self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         });
         let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.notes.iter().for_each(|note| observer.note(note));
+        done.notes.iter().for_each(|note| observer.warn(note));
         (done.reused, done.fatal)
     }
 
@@ -113,7 +113,7 @@ impl<'b> Batch<'b> {
             let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter().take(WAITING)).collect();
             let written: Vec<Written> = batch.iter().map(|waiting| waiting.written.clone()).collect();
             match self.store.publish(&written) {
-                Ok(moved) => moved.iter().for_each(|moved| observer.note(moved)),
+                Ok(moved) => moved.iter().for_each(|moved| observer.warn(moved)),
                 Err(error) => {
                     self.lock().fatal.get_or_insert(error.into());
                     written.iter().for_each(|written| drop(disk::remove_own_tree(&written.aside)));

@@ -291,7 +291,7 @@ impl ComparePlan {
             names.join(", ")
         );
         if permission.replace {
-            observer.note(&format!("{message}; --replace moves them to `earlier-runs` and removes nothing"));
+            observer.warn(&format!("{message}; --replace moves them to `earlier-runs` and removes nothing"));
             return Ok(());
         }
         Err(ScenarioError::new(message)
@@ -328,7 +328,7 @@ impl ComparePlan {
         for place in self.replaced(output) {
             let kept = self.move_aside(output.path(), &place)?;
             let (place, kept) = (place.display(), kept.display());
-            observer.note(&format!(
+            observer.warn(&format!(
                 "{place}: this is not the run that the tables were made of; it is kept in {kept}, and run again"
             ));
         }
@@ -389,12 +389,12 @@ impl Work for Execution<'_> {
         match look(&job.scenario, self.plan.backend, &directory) {
             Found::Finished(summary) if !self.again => return self.keep(number, *summary, true),
             Found::Damaged(found) if !self.again => {
-                self.observer.note(&format!("{found}; {} is run again", job.name));
+                self.observer.warn(&format!("{found}; {} is run again", job.name));
             }
             Found::Unknown(found) => match self.plan.move_aside(self.directory, &directory) {
                 Ok(kept) => {
                     let kept = kept.display();
-                    self.observer.note(&format!("{found}; it is kept in {kept}, and {} is run again", job.name));
+                    self.observer.warn(&format!("{found}; it is kept in {kept}, and {} is run again", job.name));
                 }
                 Err(error) => return self.give_up(directory_error(self.directory, &error).into()),
             },
@@ -558,7 +558,7 @@ pub fn check(
                 scenario
                     .foresight(&setup, backend)
                     .iter()
-                    .for_each(|warning| observer.note(&format!("{name}: {warning}")));
+                    .for_each(|warning| observer.warn(&format!("{name}: {warning}")));
             }
             *first = Some((same, setup));
             Ok(())

@@ -15,8 +15,12 @@ use std::{
 pub trait Observer: Sync {
     /// Run number `job` begins.
     fn started(&self, job: usize);
-    /// Reports a note before a run takes its time.
+    /// Reports information before a run takes its time.
     fn note(&self, message: &str);
+    /// Reports what may make results differ from what the user expects; by default a note.
+    fn warn(&self, message: &str) {
+        self.note(message);
+    }
     /// Reports progress of a run; `false` interrupts it.
     fn progress(&self, job: usize, progress: &Progress) -> bool;
     /// The run is done: its results are on disk, or existed already, or it failed.
