@@ -62,7 +62,7 @@ CHOICES = {"a.x": ["1", "2", "3"], "b.y": ["1", "2"]}
 
 
 class Program:
-    """Stands in for the program: claim `high` is reproduced with `a.x=3`, `never` under no setting."""
+    """Replaces the program: claim `high` is reproduced with `a.x=3`, `never` under no setting."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, choices: dict[str, list[str]] = CHOICES) -> None:
         self.choices = choices
@@ -103,7 +103,7 @@ def optuna_trials(directory: Path) -> list[Any]:
 
 def test_trials_are_different_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(monkeypatch, {"a.x": ["1", "3"]})
-    # Three trials of one key with three choices: all of them, with whatever the sampler proposes.
+    # Three trials of one key with three choices: all of them, regardless of what the sampler proposes.
     for seed in range(1, 6):
         program.ran.clear()
         found = ab.search_claims("prime", trials=3, sampler_seed=seed, out=tmp_path / str(seed))
@@ -161,7 +161,7 @@ def test_an_interrupted_search_continues_as_if_it_were_not(tmp_path: Path, monke
 
 
 def test_repeated_settings_of_an_old_journal_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier versions counted every proposal: ours three times, say."""
+    """Earlier versions counted every proposal: for example ours three times."""
     import optuna
 
     program = Program(monkeypatch)

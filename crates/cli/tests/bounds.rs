@@ -66,7 +66,7 @@ fn flows_without_a_path_are_named_instead_of_a_bound() {
     assert_eq!((cut[0]["flows"].as_u64(), cut[0]["of"].as_u64()), (Some(4), Some(8)));
     assert_eq!(cut[0]["pairs"][0]["dst_leaf"], "leaf1");
     assert!(found["loose"][0].as_str().unwrap().contains("no bound exists"), "{found}");
-    // A comparison says so in one line for any number of seeds.
+    // A comparison reports it in one line for any number of seeds.
     let compare = ["compare", "s.toml", "--bound", "--schemes", "ecmp,packet-random", "--seeds", "3", "--out", "out"];
     let (text, _) = printed(&folder, &compare);
     assert_eq!(text.matches("flows have no path").count(), 1, "{text}");

@@ -132,7 +132,7 @@ why = "A test."
     assert!(none["settings"].as_array().unwrap().iter().all(|setting| setting["flips"].is_null()), "{none}");
     folder.file(
         "mine/predictions.toml",
-        "[[prediction]]\npaper = \"prime\"\nclaim = \"ahaed\"\ndate = \"2026-11-27\"\nexpects = \"x\"\nwhy = \"y\"\n",
+        "[[prediction]]\npaper = \"prime\"\nclaim = \"ahead-of\"\ndate = \"2026-11-27\"\nexpects = \"x\"\nwhy = \"y\"\n",
     );
     let output = folder.run(&["reproduce", "prime", "--list", "--claims", "mine"]);
     assert!(code(&output) == 2 && stderr(&output).contains("predictions.toml"), "{}", stderr(&output));

@@ -253,7 +253,7 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
     let full = at(Scale::Full, &arguments.only)?;
     let quick = match at(Scale::Quick, &arguments.only) {
         Ok(quick) => quick.paper_plans,
-        // Studies of the full scale alone have no quick runs to list; whatever else is wrong without them is an error.
+        // Studies of the full scale alone have no quick runs to list; any other problem without them is an error.
         Err(_) if !arguments.only.is_empty() => at(Scale::Quick, &[]).map(|_| vec![])?,
         Err(error) => return Err(error.into()),
     };

@@ -32,7 +32,7 @@ pub fn with_changes(
             Applied::Refused(error) => {
                 let message = format!("--set {change}: no study of {} takes it: {error}", claim_set.paper.name);
                 let keys = claim_set.open.iter().map(|open| open.key.as_str());
-                // A known key is no spelling mistake: its value is wrong, and the reason says so.
+                // A known key is spelled right: its value is wrong, as the reason states.
                 let near = nearest(key.trim(), keys).filter(|near| near != key.trim());
                 let remedy = error.remedy().map(str::to_string);
                 let error = ScenarioError::new(message);
@@ -72,7 +72,7 @@ fn apply(claim_set: &mut ClaimSet, change: &str) -> Applied {
                 taken = true;
             }
             Ok(false) => swept = true,
-            // A study that lacks the key says less than one that refuses the value.
+            // The refusal of a value is a better reason than the lack of the key.
             Err(error) if refused.as_ref().is_none_or(lacks_key) => refused = Some(error),
             Err(_) => {}
         }
