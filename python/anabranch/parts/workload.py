@@ -227,7 +227,7 @@ class Permutation(Part):
     size: str | None = None
     """
     Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    Spritz §V-B: 4 MiB. Default: "4MiB".
+    ours; Spritz §V-B has 4 MiB for the monitored flow and the incast. Default: "4MiB".
     """
 
     split_class: str | None = None
@@ -447,7 +447,7 @@ class Adversarial(Part):
     size: str | None = None
     """
     Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    Spritz §V-B: 4 MiB. Default: "4MiB".
+    ours; Spritz §V-B has 4 MiB for the monitored flow and the incast. Default: "4MiB".
     """
 
     split_class: str | None = None
