@@ -107,7 +107,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("PRIME: mixed traffic", "evidence/prime-mixed.md"),
             ("PRIME: all claims", "evidence/prime-claims.md"),
             ("Claims: predicted before the runs", "evidence/predictions.md"),
-            ("Claims: one setting for a paper, fresh seeds", "evidence/joint-search.md"),
+            ("Claims: totals, one setting for a paper, fresh seeds", "evidence/joint-search.md"),
             ("Spritz", "evidence/spritz.md"),
             ("Spritz: one flow among congested groups", "evidence/spritz-microbenchmark.md"),
             ("Spritz: faults", "evidence/spritz-faults.md"),
