@@ -523,9 +523,13 @@ fn kind(
                 Published::Range(from, to) => vec![from, to],
                 Published::Direction(_) => vec![],
             };
-            // A metric is zero or more; only a difference of two may fall below.
-            let lowest = if metric.is_difference() { f64::NEG_INFINITY } else { -100.0 };
-            let possible = |number: f64| if word == "change" { number >= lowest } else { number > 0.0 };
+            if metric.is_difference() && (word == "factor" || !numbers.is_empty()) {
+                let message = format!(
+                    "`metric`: found the difference `{metric}`, which may be zero or negative; expected another metric, or kind = \"change\" with published = \"lower\" or \"higher\", since no ratio of it has a meaning"
+                );
+                return Err(table.error(message));
+            }
+            let possible = |number: f64| if word == "change" { number >= -100.0 } else { number > 0.0 };
             if let Some(node) = node.filter(|_| !numbers.into_iter().all(possible)) {
                 let expected = match word {
                     "change" => "a change in per cent, -100 or more",

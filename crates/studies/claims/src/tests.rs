@@ -156,6 +156,7 @@ fn errors_name_position_and_nearest_choice() {
     for (from, to, words) in [
         ("metrics = [\"fct_mean\"", "metrics = [\"fct_men\"", "fct_mean"),
         ("metric = \"fct_mean\"", "metric = \"fct_max - fct_mean - fct_max\"", "found 2 operators"),
+        ("metric = \"fct_mean\"", "metric = \"fct_max - fct_mean\"", "may be zero or negative"),
         ("kind = \"change\"", "kind = \"chnage\"", "change"),
         ("kind = \"change\"", "kind = \"factor\"", "more than 0"),
         ("published = -15", "published = -101", "-100"),
