@@ -73,19 +73,15 @@ fn apply(claim_set: &mut ClaimSet, change: &str) -> Applied {
             }
             Ok(false) => swept = true,
             // The refusal of a value is a better reason than the lack of the key.
-            Err(error) if refused.as_ref().is_none_or(lacks_key) => refused = Some(error),
+            Err(error) if refused.as_ref().is_none_or(ScenarioError::is_unknown_key) => refused = Some(error),
             Err(_) => {}
         }
     }
     match refused {
         _ if taken => Applied::Taken,
-        Some(error) if !swept || !lacks_key(&error) => Applied::Refused(error),
+        Some(error) if !swept || !error.is_unknown_key() => Applied::Refused(error),
         _ => Applied::Swept,
     }
-}
-
-fn lacks_key(error: &ScenarioError) -> bool {
-    error.to_string().contains("unknown key")
 }
 
 /// Returns the studies of a claim set that sweep a key, and keep their values under a change of it.
@@ -143,7 +139,7 @@ fn refusal(studies: &[Study], change: &str) -> Option<ScenarioError> {
     for study in studies {
         match loads(study, change) {
             Ok(()) => return None,
-            Err(error) if refused.as_ref().is_none_or(lacks_key) => refused = Some(error),
+            Err(error) if refused.as_ref().is_none_or(ScenarioError::is_unknown_key) => refused = Some(error),
             Err(_) => {}
         }
     }
@@ -180,7 +176,7 @@ fn loads(study: &Study, change: &str) -> Result<(), ScenarioError> {
         let fault: Vec<&str> = change.split(['.', '=']).take(2).collect();
         let fault = fault.join(".");
         if !has(&library::load(&study.scenario, &study.set, None)?.to_toml(), &fault) {
-            return Err(ScenarioError::new(format!("unknown key `{fault}`: study `{}` has no such fault", study.id)));
+            return Err(ScenarioError::of_unknown_key(format!("study `{}` has no `{fault}`", study.id)));
         }
         // A fault of two links takes no fraction of them, which only its topology shows.
         scenario.setup(scenario.seed)?;

@@ -403,7 +403,8 @@ impl Reproduction {
                     study: id.clone(),
                     runs: own.len(),
                     missing: missing.len(),
-                    seconds: missing.iter().sum(),
+                    // The sum of nothing is -0.
+                    seconds: missing.iter().sum::<f64>() + 0.0,
                 });
             }
         }

@@ -206,7 +206,7 @@ fn open_values_and_readings_are_tried_before_they_are_run() {
         ("key = \"load_balancer.prime.p_ecn\"", "key = \"load_balancer.prime.p_enc\"", "unknown key `p_enc`"),
         ("values = [2, 40]", "values = [2, \"many\"]", "found \"many\""),
         ("entries = { prime = \"short\" }", "set = [\"load_balancer.prime.p_ecn=many\"]", "found \"many\""),
-        ("entries = { prime = \"short\" }", "set = [\"fault.0.fraction=0.1\"]", "has no such fault"),
+        ("entries = { prime = \"short\" }", "set = [\"fault.0.fraction=0.1\"]", "has no `fault.0`"),
     ] {
         let message = wrong(from, to);
         assert!(message.contains(words), "{to}: {message}");

@@ -175,7 +175,7 @@ fn given_table(name: &str, node: &Node, names: &[&str]) -> Result<Given, Scenari
         let sides = "scheme, host, switch, and a table for the parameters of a scheme:";
         let message = format!("[load_balancer]: unknown key `{name}`; allowed are {sides} {}", list(names));
         let near = nearest(name, names.iter().copied().chain(["scheme", "host", "switch"]));
-        return Err(did_you_mean(ScenarioError::new(message).at(node.key.clone()), near));
+        return Err(did_you_mean(ScenarioError::of_unknown_key(message).at(node.key.clone()), near));
     }
     let title = format!("[load_balancer.{name}]");
     let Value::Table(entries) = &node.value else {
@@ -197,7 +197,7 @@ fn given_table(name: &str, node: &Node, names: &[&str]) -> Result<Given, Scenari
                     true => format!("{title}: unknown key `{key}`; {name} has no parameters"),
                     false => format!("{title}: unknown key `{key}`; allowed are {}", list(&allowed)),
                 };
-                did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
+                did_you_mean(ScenarioError::of_unknown_key(message).at(value.key.clone()), nearest)
             }
             SetError::InvalidValue { key, wrong } => {
                 ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())
