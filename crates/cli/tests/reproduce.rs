@@ -97,8 +97,18 @@ why = "A test."
     assert_eq!(again["claims"], result["claims"]);
     let planned = json(&folder.run(&[&arguments[..], &["--again", "--dry-run"]].concat()));
     assert_eq!((planned["repeated"].as_u64(), planned["missing"].as_u64()), (Some(6), Some(0)));
-    let planned =
-        folder.run(&["reproduce", "prime", "--claims", "mine", "--out", "out", "--again", "--dry-run", "--format", "table"]);
+    let planned = folder.run(&[
+        "reproduce",
+        "prime",
+        "--claims",
+        "mine",
+        "--out",
+        "out",
+        "--again",
+        "--dry-run",
+        "--format",
+        "table",
+    ]);
     assert!(!common::stdout(&planned).contains("-0.0"), "{}", common::stdout(&planned));
     assert!(stderr(&planned).contains("--again repeats 6 finished runs"), "{}", stderr(&planned));
     let why =

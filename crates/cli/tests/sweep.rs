@@ -78,6 +78,9 @@ fn sweep_writes_table_figures_page_and_parquet() {
     let seeds: Vec<u64> = all.integers("seed").iter().map(|seed| seed.unwrap()).collect();
     assert_eq!((seeds.iter().filter(|s| **s == 1).count(), seeds.iter().filter(|s| **s == 2).count()), (32, 32));
     let manifest = folder.json_file("out/manifest.json");
+    for of_a_run in ["threads", "wall_s", "machine", "statuses"] {
+        assert!(manifest.get(of_a_run).is_none(), "{of_a_run} of a sweep");
+    }
     let columns = |file: &str| -> Vec<String> {
         let files = manifest["files"].as_array().unwrap();
         let entry = files.iter().find(|entry| entry["name"] == file).unwrap_or_else(|| panic!("no {file}"));

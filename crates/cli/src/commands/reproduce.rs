@@ -165,8 +165,7 @@ fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reprodu
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
     let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
     let threads = threads(&arguments.options);
-    let due = reproduction.due(output, &settings(arguments)).len();
-    let repeated = due.saturating_sub(missing);
+    let repeated = reproduction.due(output, &settings(arguments)).len().saturating_sub(missing);
     if arguments.options.format == Format::Json {
         let studies: Vec<Value> = costs
             .iter()
@@ -199,10 +198,8 @@ fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reprodu
         seconds / 3600.0,
         seconds / 60.0 / threads as f64
     ));
-    match missing.saturating_sub(due) {
-        _ if repeated > 0 => note(&format!("--again repeats {repeated} finished runs; their time is not counted")),
-        0 => {}
-        failed => note(&format!("{failed} of the missing runs failed and are repeated by --again=failed alone")),
+    if repeated > 0 {
+        note(&format!("--again repeats {repeated} finished runs; their time is not counted"));
     }
     Ok(())
 }

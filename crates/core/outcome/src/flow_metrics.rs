@@ -11,7 +11,7 @@ use crate::measures::metrics;
 macro_rules! flow_metrics {
     ($with:ident) => {
         $with! {
-            retransmitted_packets: sum, "packets", "data packets sent more than once", fingerprint 0;
+            retransmitted_packets: sum, "packets", "retransmissions of data packets", fingerprint 0;
             out_of_order_packets: sum, "packets", "arrivals whose PSN was not the lowest one missing", fingerprint 1;
             max_reorder_bytes: max, "bytes", "most payload ever received beyond the lowest missing byte", fingerprint 3;
             path_switches: sum, "packets", "packets sent with another path tag than the packet before", fingerprint 4;

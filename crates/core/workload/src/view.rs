@@ -154,10 +154,13 @@ impl Context<'_> {
         if flows <= u128::from(self.room) {
             return Ok(());
         }
-        let gigabytes = |flows: f64| flows * FLOW_MEMORY as f64 / 1e9;
-        let (needed, left) = (gigabytes(flows as f64), gigabytes(self.room as f64));
+        let size = |flows: f64| match flows * FLOW_MEMORY as f64 {
+            bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+            bytes => format!("{:.1} MB", bytes / 1e6),
+        };
+        let (needed, left) = (size(flows as f64), size(self.room as f64));
         let message = format!(
-            "this makes {flows} flows, which take about {needed:.1} GB of memory, and {left:.1} GB are left of the \
+            "this makes {flows} flows, which take about {needed} of memory, and {left} are left of the \
              memory_limit of [run] (by default what this machine has)"
         );
         Err(WorkloadError::of_key(key, message))

@@ -2,6 +2,7 @@
 
 use super::{
     claim_set::ClaimSet,
+    judge::ratio,
     metric::{ALL, Metric},
     model::{Figure, FigureKind, Filter, Scale, SeedStatistic},
     plan::{Coordinate, StudyPlan, at, check_names, coordinates},
@@ -9,7 +10,11 @@ use super::{
     words::sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
-use anabranch_scenario::error::ScenarioError;
+use anabranch_scenario::{
+    error::ScenarioError,
+    section::{did_you_mean, list},
+};
+use anabranch_settings::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Figure with its results.
@@ -58,6 +63,14 @@ impl<'l> Layout<'l> {
         if !dimensions.contains(&"scheme") && figure.filter.values("scheme").is_none_or(|schemes| schemes.len() != 1) {
             let message = "neither x, series nor panel is `scheme`: fix one load balancer in `where`";
             return Err(ScenarioError::new(message));
+        }
+        if let Some(base) = &figure.relative_to {
+            let entries: Vec<&str> =
+                self.plans.iter().flat_map(|plan| &plan.sweep.plan.entries).map(String::as_str).collect();
+            if !entries.contains(&base.as_str()) {
+                let message = format!("`relative_to`: no load balancer `{base}` here; there are {}", list(&entries));
+                return Err(did_you_mean(ScenarioError::new(message), nearest(base, entries)));
+            }
         }
         dimensions.retain(|name| *name != "metric");
         let mut filters: Vec<&Filter> = figure.published.iter().map(|target| &target.at).collect();
@@ -340,7 +353,7 @@ impl Cells<'_> {
                     None => own.into_values().collect(),
                     Some(base) => {
                         let base = rows.series(coordinate, base, metric);
-                        own.iter().filter_map(|(seed, value)| Some(value / base.get(seed)?)).collect()
+                        own.iter().filter_map(|(seed, value)| Some(ratio(*value, *base.get(seed)?))).collect()
                     }
                 }
             }

@@ -117,6 +117,11 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
     Judged { verdict, published, ours, seeds, details, after_tries, limits, readings: vec![] }
 }
 
+/// Ratio of two values; 1 for equal ones, two zeros included, as of a comparison.
+pub(crate) fn ratio(a: f64, b: f64) -> f64 {
+    if a == b { 1.0 } else { a / b }
+}
+
 struct ClaimJudge<'j> {
     selected: &'j Selected<'j>,
     claim: &'j Claim,
@@ -144,7 +149,7 @@ impl ClaimJudge<'_> {
                 Reduce::Max => max,
                 Reduce::Min => min,
                 Reduce::Mean => values().sum::<f64>() / (rest.len() + 1) as f64,
-                Reduce::Spread => max / min - 1.0,
+                Reduce::Spread => ratio(max, min) - 1.0,
             };
             Some((*seed, reduced))
         };
@@ -223,7 +228,10 @@ impl ClaimJudge<'_> {
             for a in self.sides(&group.a, &a_schemes, self.by_scheme())? {
                 let compared = self.compared(&pairs(&a.values, &b.values))?;
                 ratios.push(
-                    a.values.iter().filter_map(|(seed, value)| Some((*seed, value / b.values.get(seed)?))).collect(),
+                    a.values
+                        .iter()
+                        .filter_map(|(seed, value)| Some((*seed, ratio(*value, *b.values.get(seed)?))))
+                        .collect(),
                 );
                 found.push(self.comparison(group.at.clone(), &a.scheme, &b.scheme, compared));
             }
@@ -512,5 +520,15 @@ fn shifted(published: Published, none: f64) -> Published {
         Published::AtMost(bound) => Published::AtMost(bound - none),
         Published::AtLeast(bound) => Published::AtLeast(bound - none),
         direction @ Published::Direction(_) => direction,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ratio;
+
+    #[test]
+    fn two_zeros_are_equal() {
+        assert_eq!((ratio(0.0, 0.0), ratio(3.0, 2.0), ratio(1.0, 0.0)), (1.0, 1.5, f64::INFINITY));
     }
 }

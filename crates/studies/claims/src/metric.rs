@@ -2,8 +2,8 @@
 //! two of these with `/`, `+` or `-` between them.
 
 use anabranch_report::{
-    ConservationSummary, FLOW_METRICS, Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile,
-    read_summary,
+    ColumnEntry, ConservationSummary, FLOW_METRICS, FlowSummary, Frame, METRICS, Metric as OfComparison, ReportError,
+    Summary, mean, quantile, read_summary,
 };
 use anabranch_units::Rate;
 use std::{
@@ -477,8 +477,21 @@ fn numbers_of_a_summary() -> Vec<String> {
         }
     }
     let mut found = vec![];
-    let all = Summary { conservation: Some(ConservationSummary::default()), ..Summary::default() };
+    // With the parts that some runs lack.
+    let groups_and_rest =
+        FlowSummary { groups: Some(Default::default()), unlisted: Some(Default::default()), ..FlowSummary::default() };
+    let all = Summary {
+        conservation: Some(ConservationSummary::default()),
+        all: groups_and_rest,
+        scale_up: Some(Default::default()),
+        machine_load: Some(Default::default()),
+        ..Summary::default()
+    };
     walk("", &serde_json::to_value(all).unwrap_or_default(), &mut found);
+    let is_number = |key: &ColumnEntry| ["integer", "real"].contains(&key.kind.as_str());
+    found.extend(Summary::keys().into_iter().filter(is_number).map(|key| key.name));
+    found.sort();
+    found.dedup();
     found
 }
 
@@ -732,6 +745,13 @@ mod tests {
             "flows",
             "flows.retransmitted_packets.sum",
             "queues.p99_bytes",
+            // Parts that some runs lack.
+            "groups.exposed_us.p50",
+            "workloads.ring.groups.bus_bandwidth_bps",
+            "unlisted.total",
+            "scale_up.bytes",
+            "skipped_s",
+            "machine_load.late_share",
         ] {
             let metric = Metric::read(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
             assert_eq!(metric.name(), text);

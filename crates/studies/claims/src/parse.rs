@@ -153,6 +153,17 @@ impl<'t> Table<'t> {
         self.error(format!("`{key}`: found {}, expected {expected}", node.describe())).at(node.place.clone())
     }
 
+    /// Reads an integer from 1 to `max`.
+    fn count(&mut self, key: &str, max: u64) -> Result<Option<u64>, ScenarioError> {
+        let Some(node) = self.section.peek(key) else { return Ok(None) };
+        let count = self.section.read::<u64>(key)?;
+        if count.is_some_and(|count| (1..=max).contains(&count)) {
+            return Ok(count);
+        }
+        let upper = if max == u64::MAX { "at least 1".to_string() } else { format!("1 to {max}") };
+        Err(self.unfit(key, node, &upper))
+    }
+
     fn metric(&mut self, key: &str) -> Result<Option<Metric>, ScenarioError> {
         let Some(node) = self.section.take(key) else { return Ok(None) };
         let Some(Raw::Text(text)) = node.raw() else { return Err(self.unfit(key, node, "the name of a metric")) };
@@ -371,7 +382,7 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
         across: across(&mut table)?,
         relative_to: table.section.read("relative_to")?,
         rows_are_x: table.section.word("table_rows", &["series", "x"])? == Some("x"),
-        digits: table.section.read::<u64>("digits")?.unwrap_or(3).clamp(1, 9) as usize,
+        digits: table.count("digits", 9)?.unwrap_or(3) as usize,
         published: targets(&mut table)?,
         note: table.section.read("note")?,
         place: table.place.clone(),
@@ -462,11 +473,19 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         reduce,
         ours: table.texts("ours")?.unwrap_or_default(),
         readings: table.texts("readings")?.unwrap_or_default(),
-        tried: table.section.read("tried")?,
+        tried: table.count("tried", u64::MAX)?,
         note: table.section.read("note")?,
         place: table.place.clone(),
     };
     table.section.finish(CLAIM)?;
+    for (key, filter) in [("where", &claim.filter), ("a_where", &claim.a_filter), ("b_where", &claim.b_filter)] {
+        if filter.values("scheme").is_some() {
+            let message = format!("claim `{}`: `{key}`: `scheme` is not fixed there", claim.id);
+            return Err(ScenarioError::new(message)
+                .at(claim.place.clone())
+                .help("name the load balancers in `a`, `b` or `order`"));
+        }
+    }
     if !(0.0..=1.0).contains(&claim.tolerance) {
         let message =
             format!("claim `{}`: `tolerance`: found {}, expected a share from 0 to 1", claim.id, claim.tolerance);

@@ -131,7 +131,7 @@ declared! {
     pub struct ComparisonRow {
         pub workload: String => "text", "", "name of the workload; `all`: all measured workloads, or the whole run";
         pub scheme: String => "text", "", "load balancer";
-        pub metric: &'static str => "text", "", "name of the metric; lower is better, except for packets_per_ack";
+        pub metric: &'static str => "text", "", "name of the metric; lower is better, except for packets_per_ack and path_switches";
         pub unit: &'static str => "text", "", "unit of the metric, also of means, intervals and differences";
         pub mean: Option<f64> => "real", "", "mean over seeds; empty where no seed has a value";
         pub ci95_low: Option<f64> => "real", "",
@@ -155,9 +155,10 @@ declared! {
             "p_value after Holm's correction over the comparisons with the baseline on this metric and workload";
         pub group: String => "text", "",
             "schemes that share a letter do not differ significantly; a is the lowest; empty where no pair does";
-        pub leading: bool => "boolean", "", "true if it is the lowest or does not differ significantly from the lowest";
+        pub leading: Option<bool> => "boolean", "",
+            "true if it is the lowest or does not differ significantly from the lowest; empty where that is not tested";
         pub status: Option<RunStatus> => "text", "",
-            "worst status of its runs: finished, time-limit, deadlock or stalled";
+            "worst status of its runs, in this order: finished, skipped, time-limit, interrupted, lost-peers, deadlock, stalled";
         pub test: Option<Method> => "text", "",
             "test against the baseline: blocked, paired, separated, equal or constant; or why there is none: few-seeds, censored, baseline-censored";
         pub seeds_needed: Option<usize> => "integer", "",
@@ -173,6 +174,11 @@ impl ComparisonRow {
     /// Returns `true` if the scheme is compared: it has a value, and its flows finished.
     pub(crate) fn ranks(&self) -> bool {
         self.mean.is_some() && self.test != Some(Method::Censored)
+    }
+
+    /// Returns `true` if no scheme is significantly lower.
+    pub(crate) fn leads(&self) -> bool {
+        self.leading == Some(true)
     }
 
     /// Returns half the interval, `±0.04`, or the way to its ends where one is half as long again: `−0.5/+0.9`.
@@ -571,8 +577,9 @@ fn rows_of(
     let places: Vec<usize> = (0..ranked.len()).collect();
     let letters = pairs.letters(&places);
     for (place, at) in ranked.iter().enumerate() {
-        rows[*at].leading =
-            ranked.len() > 1 && pairs.is_tested() && (place == 0 || pairs.apart(0, place) == Some(false));
+        if ranked.len() > 1 && pairs.is_tested() {
+            rows[*at].leading = if place == 0 { Some(true) } else { pairs.apart(0, place).map(|apart| !apart) };
+        }
         if let Some(letters) = &letters {
             rows[*at].group.clone_from(&letters[place]);
         }
@@ -635,7 +642,7 @@ fn row(workload: &str, scheme: &str, metric: &Metric, runs: &[&Summary], side: &
         unfinished_flows: runs.iter().map(|run| unfinished(run, workload)).sum(),
         p_holm: tested.and_then(|t| t.p_holm),
         group: String::new(),
-        leading: false,
+        leading: None,
         status: runs.iter().filter_map(|run| run.status).max(),
         test: not_compared.or(tested.map(|t| t.method)),
         seeds_needed: tested.and_then(|t| t.seeds_needed),

@@ -128,7 +128,7 @@ impl Comparison {
             _ => format!("mean of {seeds} seeds, {INTERVAL}; change against {}", self.baseline),
         }];
         let rows = wording::main_rows(self);
-        if rows.iter().any(|row| row.significant.is_some() || row.leading) {
+        if rows.iter().any(|row| row.significant.is_some() || row.leads()) {
             notes.push("* lowest, or not significantly different; ~ not significant against the baseline".to_string());
         }
         notes.extend(wording::tests_line(self));
@@ -239,7 +239,7 @@ fn parts(row: &ComparisonRow) -> [String; 4] {
         (Some(ratio), Some(_)) => percent_change(ratio),
         _ => String::new(),
     };
-    let leading = row.leading && row.test != Some(Method::Censored);
+    let leading = row.leads() && row.test != Some(Method::Censored);
     let marks = [(leading, '*'), (row.significant == Some(false), '~'), (!row.ranks(), '!')];
     let marks: String = marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
     [significant_digits(mean, 4), half, change, marks]

@@ -58,7 +58,7 @@ fn sentences(comparison: &Comparison, workload: &str) -> Vec<String> {
 /// `ranked` contains at least two schemes, the lowest first.
 fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
     let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
-    if !lowest.leading {
+    if !lowest.leads() {
         return vec![
             format!(
                 "Too few seeds to rank the schemes: {} so far; a test needs {MIN_PAIRS}, a decision five or more.",
@@ -67,7 +67,7 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
             format!("The lowest {title} so far is {} under {}; no difference is tested.", value(lowest), lowest.scheme),
         ];
     }
-    let leading: Vec<&ComparisonRow> = ranked.iter().copied().filter(|row| row.leading).collect();
+    let leading: Vec<&ComparisonRow> = ranked.iter().copied().filter(|row| row.leads()).collect();
     let names = list(leading.iter().map(|row| row.scheme.as_str()).collect());
     let range = |rows: &[&ComparisonRow]| {
         let ends = [rows.first(), rows.last()].map(|row| row.and_then(|row| row.mean).unwrap_or(f64::NAN));
@@ -117,7 +117,7 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
         )),
     }
     sentences.extend(against_baseline(comparison, &leading));
-    let next = ranked.iter().find(|row| !row.leading);
+    let next = ranked.iter().find(|row| !row.leads());
     if let (Some(next), [best]) = (next, leading.as_slice()) {
         let ratio = next.mean.zip(best.mean).map_or(1.0, |(next, best)| next / best);
         sentences.push(format!(

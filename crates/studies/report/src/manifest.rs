@@ -72,11 +72,14 @@ pub struct Manifest {
     /// Plan by which seeds were added until the differences were decided; absent if their number was fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_decided: Option<Sequential>,
-    /// Threads of the simulation.
+    /// Threads of the simulation; absent from a sweep and a reproduction, whose runs have their own, as the next two.
+    #[serde(skip_serializing_if = "is_zero")]
     pub threads: usize,
     /// Operating system, processor, cores.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub machine: String,
     /// Wall time in seconds.
+    #[serde(skip_serializing_if = "is_zero")]
     pub wall_s: f64,
     /// The command line.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -101,7 +104,8 @@ pub struct Manifest {
     pub faults: Vec<FaultSummary>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
-    /// Status per run.
+    /// Status per run; absent from a sweep and a reproduction.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub statuses: BTreeMap<String, RunStatus>,
     /// Links of the circular wait of each run that ended as a deadlock.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -155,6 +159,10 @@ pub struct ColumnEntry {
     pub unit: String,
     /// Meaning.
     pub meaning: String,
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 impl ColumnEntry {

@@ -14,24 +14,24 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Outcome of a run.
+/// Outcome of a run, the later the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
     /// The run ended by itself, or at the requested time.
     Finished,
+    /// The steady state was skipped (`run.skip`): its times are estimates.
+    Skipped,
     /// A time limit ended it before all flows were done.
     TimeLimit,
     /// The user interrupted it.
     Interrupted,
+    /// Hosts lost each other, and flows between them did not finish.
+    LostPeers,
     /// PFC pauses wait for each other in a circle.
     Deadlock,
     /// No open flow received a byte for `run.stall_after` timeouts, and no event was pending.
     Stalled,
-    /// The steady state was skipped (`run.skip`): its times are estimates.
-    Skipped,
-    /// Hosts lost each other, and flows between them did not finish.
-    LostPeers,
 }
 
 impl RunStatus {
@@ -341,7 +341,8 @@ pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> 
 }
 
 impl Summary {
-    pub(crate) fn keys() -> Vec<ColumnEntry> {
+    /// Returns the keys of `summary.json` with their units and meanings.
+    pub fn keys() -> Vec<ColumnEntry> {
         fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
                 "all" => entries(FlowSummary::KEYS, ""),

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
-use anabranch_report::{ALL, Comparison, LimitRow, Limits, Method, Summary, WorkloadMeta};
+use anabranch_report::{ALL, Comparison, LimitRow, Limits, Method, RunStatus, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
@@ -65,6 +65,17 @@ fn means_intervals_ratios_and_tests() {
 }
 
 #[test]
+fn worst_status_is_shown() {
+    let of = |scheme: &str, seed, status| Summary { status: Some(status), ..summary(scheme, seed, 3.0) };
+    let runs =
+        [of("ecmp", 1, RunStatus::Stalled), of("ecmp", 2, RunStatus::Skipped), of("prime", 1, RunStatus::Skipped)];
+    let runs = [&runs[..], &[of("prime", 2, RunStatus::TimeLimit)]].concat();
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
+    let status = |scheme| comparison.row(ALL, scheme, "slowdown_mean").unwrap().status;
+    assert_eq!((status("ecmp"), status("prime")), (Some(RunStatus::Stalled), Some(RunStatus::TimeLimit)));
+}
+
+#[test]
 fn one_seed_has_neither_interval_nor_test() {
     let runs = [summary("ecmp", 1, 3.0), summary("prime", 1, 1.5)];
     let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
@@ -103,7 +114,7 @@ fn pairs_use_their_common_seeds() {
     // a and b share seed 2, at which both have 3; a and c share none.
     close(row("b").ratio_to_baseline, 1.0);
     assert_eq!((row("c").ratio_to_baseline, row("c").difference), (None, None));
-    assert!(row("a").group.is_empty() && !row("a").leading);
+    assert!(row("a").group.is_empty() && row("a").leading.is_none());
 }
 
 #[test]

@@ -332,6 +332,13 @@ size = "64KiB"
 "#;
 
 #[test]
+fn shared_buffer_turns_trimming_off() {
+    let fabric = |changes: &[&str]| read(GOOD, changes).unwrap().fabric;
+    assert!(fabric(&[]).trimming);
+    assert!(!fabric(&["fabric.shared_buffer=9MB"]).trimming);
+}
+
+#[test]
 fn errors_of_roce_fabrics() {
     read(ROCE, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
     let cases: &[(&[&str], &[&str])] = &[
@@ -341,6 +348,10 @@ fn errors_of_roce_fabrics() {
         (&["fabric.profile=roce-lossless", "fabric.pfc_headroom=1kB"], &["`pfc_headroom`", "1kB", "auto"]),
         (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
         (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
+        (
+            &["fabric.profile=uet-lossy", "fabric.shared_buffer=9MB", "fabric.trimming=true"],
+            &["`trimming`", "shared buffer"],
+        ),
         (&["fabric.profile=uet-lossy"], &["`trimming`", "`roce`", "roce-irn"]),
         (&["fabric.profile=roce-ir"], &["roce-ir", "did you mean `roce-irn`?"]),
         (&["fabric.pfc_alpha=0.0"], &["`pfc_alpha`", "above 0"]),
@@ -502,7 +513,7 @@ fn oversized_scenarios_are_refused() {
     // 65,536 hosts, three levels of links: 196,608 cables of 2460 B, 5120 * 2048 entries of 4 B: in all some 530 MB.
     let large = ["topology.tiers=3", "topology.radix=64", "run.memory_limit=100MB"];
     let error = error_of(GOOD, &large);
-    assert_says(&error, &["65536 hosts", "GB of memory", "`memory_limit` of [run] allows 0.1 GB"], "fabric");
+    assert_says(&error, &["65536 hosts", "MB of memory", "`memory_limit` of [run] allows 100.0 MB"], "fabric");
     assert!(error.line_column().is_some(), "{error}");
     // 2^20 hosts in leaves of 512 under 2 spines.
     let million = GOOD.replace(

@@ -105,8 +105,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             let label =
                 if row.group.is_empty() { number.clone() } else { format!("{number}  {}", letters(&row.group)) };
             let label = if ranks { label } else { format!("{label} !") };
-            let style = LABEL.paint(if row.leading { Paint::Ink } else { Paint::Muted });
-            let style = if row.leading { style.bold() } else { style };
+            let style = LABEL.paint(if row.leads() { Paint::Ink } else { Paint::Muted });
+            let style = if row.leads() { style.bold() } else { style };
             // Right of the interval, or left of it if the panel has no space there.
             let right = at(upper(row)) + 9.0;
             match right + style.width(&label) > left + grid.width + 10.0 {

@@ -93,7 +93,7 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
 }
 
 fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
-    comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leading)
+    comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leads())
 }
 
 pub(super) fn legend(comparison: &Comparison) -> String {
@@ -166,7 +166,7 @@ fn cell(row: &ComparisonRow, lead: bool) -> Value {
         half => row.spread(half),
         change => change,
         side => side,
-        best => row.leading && lead,
+        best => row.leads() && lead,
         sure => sure,
         unfinished => !row.ranks(),
     }

@@ -159,7 +159,7 @@ fn headline(sweep: &Sweep) -> Vec<String> {
         let mut points = 0;
         for comparison in sweep.comparisons.iter().flatten() {
             let row = |entry: &String| comparison.row(workload, entry, metric.name);
-            let leads = |entry: &String| row(entry).is_some_and(|row| row.leading);
+            let leads = |entry: &String| row(entry).is_some_and(|row| row.leads());
             let leading: Vec<bool> = sweep.plan.entries.iter().map(leads).collect();
             let several = leading.iter().filter(|leads| **leads).count() > 1;
             points += usize::from(leading.contains(&true));

@@ -60,8 +60,8 @@ pub(super) const JOBS: &[Column] = columns! {
         |c, at| picoseconds(group(c, at).ideal);
     slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
         |c, at| ratio(c, group(c, at).completion, group(c, at).ideal);
-    computation_ps: Integer, "ps", "computation of its last rank in the repetition",
-        |c, at| integer(group(c, at).computation.ps());
+    computation_ps: Integer optional, "ps", "computation of its last rank in the repetition; empty if incomplete",
+        |c, at| picoseconds(group(c, at).last_rank.map(|_| group(c, at).computation));
     exposed_ps: Integer optional, "ps", "completion_ps less computation_ps: communication that no computation covers",
         |c, at| picoseconds(exposed(group(c, at).completion, group(c, at).computation));
     bus_bandwidth_bps: Real optional, "bit/s",
@@ -103,7 +103,7 @@ pub(super) const JOB_RANKS: &[Column] = columns! {
         |c, at| picoseconds(rank(c, at).ideal.get());
     slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
         |c, at| ratio(c, rank(c, at).completion.get(), rank(c, at).ideal.get());
-    computation_ps: Integer, "ps", "its computation in the repetition", |c, at| integer(rank(c, at).computation.ps());
+    computation_ps: Integer, "ps", "its computation in the repetition, done or not", |c, at| integer(rank(c, at).computation.ps());
     exposed_ps: Integer optional, "ps", "completion_ps less computation_ps",
         |c, at| picoseconds(exposed(rank(c, at).completion.get(), rank(c, at).computation));
     last_flow: Integer optional, "", "flow that ended last; empty if a computation did, or it is incomplete",

@@ -88,7 +88,10 @@ pub(crate) fn read(
     let name = section.word("profile", &names)?.unwrap_or(default);
     let profile = PROFILES.iter().find(|p| p.name == name).unwrap_or(&PROFILES[0]);
     let mut fabric = (profile.fabric)();
+    let trimming = section.peek("trimming").is_some();
     section.fill(&mut fabric, &["profile"])?;
+    // A switch with a shared buffer does not trim, unless the file contradicts itself.
+    fabric.trimming &= trimming || fabric.shared_buffer.0 == 0;
     Ok((profile, fabric))
 }
 

@@ -27,8 +27,12 @@ pub(crate) struct Budget {
     taken: u64,
 }
 
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
+fn size(bytes: u64) -> String {
+    match bytes {
+        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
+        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} kB", bytes as f64 / 1e3),
+    }
 }
 
 impl Budget {
@@ -60,7 +64,7 @@ impl Budget {
             scale.hosts,
             scale.switches,
             scale.cables,
-            gigabytes(needed)
+            size(needed)
         )))
     }
 
@@ -73,7 +77,7 @@ impl Budget {
         if bytes == 0 || self.taken <= self.limit {
             return Ok(());
         }
-        Err(self.refused(format!("{what} take about {} of memory", gigabytes(bytes))))
+        Err(self.refused(format!("{what} take about {} of memory", size(bytes))))
     }
 
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
@@ -83,15 +87,15 @@ impl Budget {
         }
         Err(format!(
             "a file of {} takes up to {} of memory while it is read, and {} {} for the whole run",
-            gigabytes(bytes),
-            gigabytes(needed),
+            size(bytes),
+            size(needed),
             self.whose,
-            gigabytes(self.limit)
+            size(self.limit)
         ))
     }
 
     fn refused(&self, message: String) -> ScenarioError {
-        let limit = gigabytes(self.limit);
+        let limit = size(self.limit);
         ScenarioError::new(format!("{message}, and {} {limit}", self.whose))
             .help("make it smaller, or give a larger `memory_limit` in [run] if the estimate is too high")
     }

@@ -1,9 +1,6 @@
 //! `[[workload]]`: its kind, the kind's parameters and the common ones.
 
-use super::{
-    load_balancer::{LoadBalancers, scheme_error},
-    transport,
-};
+use super::{load_balancer::LoadBalancers, transport};
 use crate::{
     document,
     error::{Mistakes, ScenarioError},
@@ -116,7 +113,8 @@ fn read_one(
     {
         if let (Some(name), Some(balancers)) = (name, balancers) {
             let named = balancers.named(name);
-            mistakes.ok(named.map_err(|error| scheme_error(&error, place(tree, number, Some(key)))));
+            let wrong = |error| ScenarioError::new(format!("[[workload]] {}: `{key}`: {error}", number + 1));
+            mistakes.ok(named.map_err(|error| wrong(error).maybe_at(place(tree, number, Some(key)))));
         }
     }
     mistakes.or((kind, common))

@@ -43,7 +43,8 @@ const WORDS: [(&str, Algorithm); 11] = [
 
 impl Setting for Algorithm {
     fn expected() -> String {
-        format!("one of {}", WORDS.map(|(word, _)| format!("\"{word}\"")).join(", "))
+        let words = WORDS.map(|(word, _)| format!("\"{word}\"")).join(", ");
+        format!("one of {words}, or \"ring\" for \"ring-allreduce\"")
     }
     fn schema() -> ValueSchema {
         ValueSchema::Words(WORDS.iter().map(|(word, _)| *word).chain(["ring"]).collect())
@@ -55,7 +56,7 @@ impl Setting for Algorithm {
             return Ok(Algorithm::RingAllreduce);
         }
         let known = WORDS.iter().find(|(word, _)| word == found).map(|(_, algorithm)| *algorithm);
-        known.ok_or_else(|| InvalidValue::of::<Self>(raw).near(WORDS.map(|(word, _)| word)))
+        known.ok_or_else(|| InvalidValue::of::<Self>(raw).near(WORDS.iter().map(|(word, _)| *word).chain(["ring"])))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.word().into())
