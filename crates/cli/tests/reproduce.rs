@@ -158,12 +158,25 @@ why = "A test."
     assert!(stderr(&output).contains("two.toml"), "{}", stderr(&output));
 }
 
+/// A directory without the paper's folder, and a load balancer that studies override, are refused.
+#[test]
+fn settings_without_effect_are_refused() {
+    let folder = Folder::new("reproduce-refused");
+    std::fs::create_dir_all(folder.0.join("mine/hoper")).unwrap();
+    let output = folder.run(&["reproduce", "hopper", "--claims", "mine", "--list"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("mine has no folder hopper"), "{}", stderr(&output));
+    let output = folder.run(&["reproduce", "hopper", "--set", "load_balancer.scheme=ops", "--dry-run"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("has no effect"), "{}", stderr(&output));
+    let output = folder.run(&["reproduce", "hopper", "--set", "load_balancer.hopper.kapa=2", "--dry-run"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("did you mean `kappa`?"), "{}", stderr(&output));
+}
+
 /// A repository with a wrong prediction is refused before a run is started or a file is written.
 #[test]
 fn predictions_are_checked_before_docs_are_written() {
     let folder = Folder::new("reproduce-predictions");
     std::fs::create_dir_all(folder.0.join("repository/docs")).unwrap();
-    std::fs::create_dir_all(folder.0.join("repository/claims")).unwrap();
+    std::fs::create_dir_all(folder.0.join("repository/claims/prime")).unwrap();
     folder.file("repository/claims/predictions.toml", "[[prediction]]\npaper = \"prime\"\n");
     let output = folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--write-docs=repository"]);
     assert_eq!(code(&output), 2, "{}", stderr(&output));

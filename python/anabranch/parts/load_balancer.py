@@ -320,14 +320,14 @@ class Flowbender(Part):
 
     chunk: str | None = None
     """
-    Bytes of a chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    Bytes of a chunk, at chunk granularity. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB,
+    TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
     """
 
     first_epoch: Literal["first-ack", "round-trip"] | None = None
     """
-    End of a flow's first epoch. Takes one of "first-ack" "round-trip". Default from: HERMES artifact
-    (specification 3.1). Default: "first-ack".
+    End of a flow's first epoch, at packet granularity. Takes one of "first-ack" "round-trip". Default from:
+    HERMES artifact (specification 3.1). Default: "first-ack".
     """
 
     granularity: Literal["packet", "chunk"] | None = None
@@ -339,13 +339,14 @@ class Flowbender(Part):
 
     n: int | None = None
     """
-    Consecutive congested epochs that change the tag. Takes a whole number, zero or more. Default from: HERMES
-    artifact (specification 3.1). Default: 1.
+    Consecutive congested epochs that change the tag, at packet granularity. Takes a whole number, zero or
+    more. Default from: HERMES artifact (specification 3.1). Default: 1.
     """
 
     outstanding: int | None = None
     """
-    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: not given. Default: 1.
+    Maximum chunks in flight, at chunk granularity. Takes a whole number, zero or more. Default from: ours:
+    not given. Default: 1.
     """
 
     range: int | None = None
@@ -363,8 +364,8 @@ class Flowbender(Part):
 
     t: float | None = None
     """
-    Share of congested ACKs above which an epoch is congested. Takes a number. Default from: HERMES artifact
-    (specification 3.1); the paper names 0.01 to 0.05. Default: 0.05.
+    Share of congested ACKs above which an epoch is congested, at packet granularity. Takes a number. Default
+    from: HERMES artifact (specification 3.1); the paper names 0.01 to 0.05. Default: 0.05.
     """
 
     value: Literal["unbounded", "next", "random"] | None = None
@@ -375,8 +376,8 @@ class Flowbender(Part):
 
     variant: Literal["ecn", "rtt"] | None = None
     """
-    Congestion signal. Takes one of "ecn" "rtt". Default from: FlowBender; rtt: Hopper's testbed. Default:
-    "ecn".
+    Congestion signal, at packet granularity. Takes one of "ecn" "rtt". Default from: FlowBender; rtt:
+    Hopper's testbed. Default: "ecn".
     """
 
 
@@ -452,9 +453,10 @@ class Hf2t(Part):
 
     flowlet_timeout: str | None = None
     """
-    The switches' flowlet timeout F; auto: one base round trip of the flow. Takes "auto" or a time such as
-    "1us" (ps, ns, us, ms, s). Default from: specification 11.3: one round trip, 12.5 us on the slides'
-    fabric. Default: "auto".
+    The switches' flowlet timeout F; auto: that of the simulated switches, on a real network one base round
+    trip of the flow. With less, no held packet begins a flowlet. Takes "auto" or a time such as "1us" (ps,
+    ns, us, ms, s). Default from: specification 11.3: one round trip, 12.5 us on the slides' fabric. Default:
+    "auto".
     """
 
     gaps: Literal["wire", "eligible"] | None = None
@@ -551,8 +553,8 @@ class Hopper(Part):
 
     chunk: str | None = None
     """
-    Bytes of a chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    Bytes of a chunk, at chunk granularity. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB,
+    TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
     """
 
     consume_on_no_result: bool | None = None
@@ -563,8 +565,8 @@ class Hopper(Part):
 
     delay: Literal["hold", "continue"] | None = None
     """
-    Behaviour until the move takes effect. Takes one of "hold" "continue". Default from: specification 2.4.
-    Default: "hold".
+    Behaviour until the move takes effect, at packet granularity. Takes one of "hold" "continue". Default
+    from: specification 2.4. Default: "hold".
     """
 
     delta_rtt: float | None = None
@@ -590,16 +592,17 @@ class Hopper(Part):
 
     hold_beyond: Literal["auto"] | int | None = None
     """
-    With `delay = "hold"`, packets that may be in flight without waiting, including the new path's first ones;
-    auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-extended`, else none). Takes
-    "auto" or a whole number, zero or more. Default from: Hopper §4.1.1: a packet that is early by up to 30 is
-    acknowledged normally. Default: "auto".
+    With `delay = "hold"`, at packet granularity: packets that may be in flight without waiting, including the
+    new path's first ones; auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-
+    extended`, else none). Takes "auto" or a whole number, zero or more. Default from: Hopper §4.1.1: a packet
+    that is early by up to 30 is acknowledged normally. Default: "auto".
     """
 
     kappa: float | None = None
     """
-    Delay of the move, as a multiple of the difference of the round trips. Takes a number. Default from: ours:
-    the paper says proportional (specification 2.4). Default: 1.0.
+    Delay of the move, as a multiple of the difference of the round trips; at chunk granularity it waits for
+    the next chunk. Takes a number. Default from: ours: the paper says proportional (specification 2.4).
+    Default: 1.0.
     """
 
     on_timeout: Literal["ignore", "move"] | None = None
@@ -610,7 +613,8 @@ class Hopper(Part):
 
     outstanding: int | None = None
     """
-    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: not given. Default: 1.
+    Maximum chunks in flight, at chunk granularity. Takes a whole number, zero or more. Default from: ours:
+    not given. Default: 1.
     """
 
     ports: Literal["random", "profiled"] | None = None

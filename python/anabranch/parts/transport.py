@@ -335,8 +335,8 @@ class Dcqcn(Part):
 
     min_rate: str | None = None
     """
-    Minimum rate. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification
-    17.3. Default: "100Mbps".
+    Minimum rate; from the NIC's rate on nothing is ever cut. Takes a rate such as "400Gbps" (bps, Kbps, Mbps,
+    Gbps, Tbps). Default from: specification 17.3. Default: "100Mbps".
     """
 
     rate_ai: str | None = None
@@ -683,10 +683,11 @@ class Roce(Part):
 
     nic_memory: str | None = None
     """
-    Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first; an early
-    packet that does not fit is refused by a NACK and counted (`refused_packets`). Go-back-N keeps no early
-    packet. Takes "never" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    Hopper §2: about 2 MB on a ConnectX-5. Default: "never".
+    Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first and are opened
+    even where they do not fit (`max_queue_pairs` counts them); an early packet that does not fit is refused
+    by a NACK and counted (`refused_packets`). Go-back-N keeps no early packet. Takes "never" or a size such
+    as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §2: about 2 MB on a ConnectX-5.
+    Default: "never".
     """
 
     ooo_window: int | None = None
@@ -712,10 +713,10 @@ class Roce(Part):
     """
     Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is
     a queue pair of its own that starts at line rate; with "restore" the flow returns to the rate before the
-    last cuts. With both, notifications of the previous path are ignored. Meant for schemes that move flows;
-    they disable congestion control under packet spraying. Takes one of "keep" "fresh" "restore". Default
-    from: ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 ("starts
-    using the corresponding QP") reads as fresh. Default: "keep".
+    last cuts. With both, notifications of the previous path are ignored. Meant for schemes whose hosts move
+    flows (moves of switches are not seen); they disable congestion control under packet spraying. Takes one
+    of "keep" "fresh" "restore". Default from: ours: Hopper's simulations build on ConWeave's, where a flow is
+    one queue pair; section 3.3 ("starts using the corresponding QP") reads as fresh. Default: "keep".
     """
 
     recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None

@@ -816,8 +816,8 @@ class Collective(Part):
     """
     The schedule of messages ("ring" is short for "ring-allreduce"). Takes one of "ring-allreduce",
     "recursive-doubling", "halving-doubling", "ring-all-gather", "ring-reduce-scatter", "all-to-all", "tree",
-    "double-binary-tree", "hierarchical", "expert-all-to-all", "pipeline". Default from: specification 12.5;
-    Spritz §V-B. Default: "ring-allreduce".
+    "double-binary-tree", "hierarchical", "expert-all-to-all", "pipeline", or "ring" for "ring-allreduce".
+    Default from: specification 12.5; Spritz §V-B. Default: "ring-allreduce".
     """
 
     channels: int | None = None

@@ -16,8 +16,8 @@ macro_rules! flow_metrics {
             max_reorder_bytes: max, "bytes", "most payload ever received beyond the lowest missing byte", fingerprint 3;
             path_switches: sum, "packets", "packets sent with another path tag than the packet before", fingerprint 4;
             out_of_sequence_packets: sum, "packets", "arrivals whose PSN was not the last arrival's plus one", fingerprint 2;
-            refused_packets: sum, "packets", "early arrivals for which the NIC had no memory", ;
-            max_queue_pairs: max, "queue pairs", "most that the flow had open at once, probes included", ;
+            refused_packets: sum, "packets", "early arrivals for which the NIC had no memory";
+            max_queue_pairs: max, "queue pairs", "most that the flow had open at once, probes included";
         }
     };
 }
@@ -33,7 +33,7 @@ mod together {
 }
 
 macro_rules! declare {
-    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+    ($($name:ident: $how:ident, $unit:literal, $meaning:literal $(, fingerprint $place:literal)?;)*) => {
         metrics! {
             /// Metrics of one flow apart from its times.
             FlowMetrics from

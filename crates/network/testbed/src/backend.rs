@@ -132,7 +132,8 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     }
     for balancer in &setup.load_balancers {
         let (host, switch) = (balancer.host.name(), balancer.switch.name());
-        if host == "ecmp" && switch != "ecmp" {
+        let makes_flowlets = balancer.host.capabilities().holds_for_flowlets();
+        if makes_flowlets || (host == "ecmp" && switch != "ecmp") {
             let reason = format!(
                 "found `{}`: its switches choose the paths (`{switch}`), and those of a testbed are the kernel's, with ECMP",
                 balancer.name

@@ -20,6 +20,11 @@ pub fn with_changes(
             let message = format!("--set {change}: there is no `=`");
             return Err(ScenarioError::new(message).help("write --set KEY=VALUE"));
         };
+        if let key @ ("load_balancer.scheme" | "load_balancer.host" | "load_balancer.switch") = key.trim() {
+            let message = format!("--set {change}: `{key}` has no effect: studies name their load balancers");
+            return Err(ScenarioError::new(message)
+                .help("change `schemes` of a study in a copy of the claim files, and give it with --claims DIR"));
+        }
         match apply(&mut other, change) {
             Applied::Taken => other.changes.push(change.clone()),
             Applied::Swept => {
@@ -33,12 +38,12 @@ pub fn with_changes(
                 let message = format!("--set {change}: no study of {} takes it: {error}", claim_set.paper.name);
                 let keys = claim_set.open.iter().map(|open| open.key.as_str());
                 // A known key is spelled right: its value is wrong, as the reason states.
-                let near = nearest(key.trim(), keys).filter(|near| near != key.trim());
+                let near = nearest(key.trim(), keys).filter(|near| near != key.trim() && error.is_unknown_key());
                 let remedy = error.remedy().map(str::to_string);
                 let error = ScenarioError::new(message);
-                return Err(match near {
-                    Some(near) => did_you_mean(error, Some(near)),
-                    None => remedy.into_iter().fold(error, ScenarioError::help),
+                return Err(match (remedy, near) {
+                    (Some(remedy), _) => error.help(remedy),
+                    (None, near) => did_you_mean(error, near),
                 });
             }
         }

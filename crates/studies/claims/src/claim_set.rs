@@ -191,13 +191,16 @@ pub fn claim_sets(name: &str, folder: Option<&Path>) -> Result<Vec<ClaimSet>, Sc
         Some(folder) => ClaimSet::in_folder(*paper, folder),
         None => ClaimSet::embedded(*paper),
     };
-    if name == "all" {
-        return PAPERS.iter().map(claim_set).collect();
-    }
-    let Some(paper) = PAPERS.iter().find(|paper| paper.name == name) else {
+    let wanted: Vec<&Paper> = PAPERS.iter().filter(|paper| name == "all" || paper.name == name).collect();
+    if wanted.is_empty() {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).chain(["all"]).collect();
         let error = ScenarioError::new(format!("no paper `{name}`; there are {}", names.join(", ")));
         return Err(did_you_mean(error, nearest(name, names)));
-    };
-    Ok(vec![claim_set(paper)?])
+    }
+    if let Some(folder) = folder.filter(|folder| !wanted.iter().any(|paper| folder.join(paper.name).is_dir())) {
+        let names: Vec<&str> = wanted.iter().map(|paper| paper.name).collect();
+        return Err(ScenarioError::new(format!("--claims: {} has no folder {}", folder.display(), names.join(", ")))
+            .help("give a directory with a folder per paper, such as `claims` in the repository"));
+    }
+    wanted.into_iter().map(claim_set).collect()
 }

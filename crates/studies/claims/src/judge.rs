@@ -193,7 +193,12 @@ impl ClaimJudge<'_> {
             let (schemes, _) = self.schemes(&group.a);
             let every = self.by_scheme() || matches!(self.claim.kind, ClaimKind::Shown(_));
             for side in self.sides(&group.a, &schemes, every)? {
-                found.push((self.value(group.at.clone(), &side)?, None));
+                let own = self.value(group.at.clone(), &side)?;
+                // That flows never ended within the run proves no lower bound.
+                if own.a_mean.is_infinite() && matches!(self.claim.kind, ClaimKind::Value(_, Published::AtLeast(_))) {
+                    return None;
+                }
+                found.push((own, None));
                 means.push(side.values);
             }
         }
@@ -227,6 +232,10 @@ impl ClaimJudge<'_> {
             let b = self.best(&group.b, &b_schemes)?;
             for a in self.sides(&group.a, &a_schemes, self.by_scheme())? {
                 let compared = self.compared(&pairs(&a.values, &b.values))?;
+                // Where flows of both never end nothing is known.
+                if compared.a.is_infinite() && compared.b.is_infinite() {
+                    return None;
+                }
                 ratios.push(
                     a.values
                         .iter()

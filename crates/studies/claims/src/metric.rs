@@ -182,8 +182,12 @@ impl Metric {
     /// 300 for a 99th percentile; `None` if it is no quantile of flows from the 95th on.
     pub(crate) fn required_flows(&self) -> Option<u64> {
         let of = match &self.kind {
-            Kind::Compared(metric) => over_flows(metric.name)?.1,
-            Kind::Flows { of, .. } => *of,
+            // Of small or large flows alone: they are at most as many as all.
+            Kind::Compared(metric) => over_flows(metric.name.trim_end_matches("_small").trim_end_matches("_large"))?.1,
+            Kind::Flows { of, .. } | Kind::Column { of: Some(of), .. } => *of,
+            Kind::Path(path) => of_path(path)?,
+            Kind::JainOfJobs(of) => return of.required_flows(),
+            Kind::Two(left, _, right) => return left.required_flows().max(right.required_flows()),
             _ => return None,
         };
         match of {
@@ -250,7 +254,7 @@ impl Metric {
 
     /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
-        if self.is_of_times() && run.has_unfinished_flows(workload) {
+        if self.is_of_times() && run.has_unfinished_flows(workload, bin) {
             return Some(f64::INFINITY);
         }
         if (bin != ALL && !self.is_per_bin()) || (workload != ALL && !self.is_per_workload()) {
@@ -320,6 +324,17 @@ impl Metric {
             Kind::Two(left, _, right) => left.needs_uplinks() || right.needs_uplinks(),
             _ => false,
         }
+    }
+}
+
+/// Returns the statistic of flow times that a path into a summary names, such as `workloads.web.slowdown.p99`.
+fn of_path(path: &str) -> Option<Of> {
+    let (rest, of) = path.rsplit_once('.')?;
+    let is_of_flows = !path.split('.').any(|part| part == "groups");
+    let of = of.trim_end_matches("_small").trim_end_matches("_large");
+    match rest.rsplit('.').next()? {
+        "fct_us" | "slowdown" if is_of_flows => over_flows(&format!("fct_{of}")).map(|(_, of)| of),
+        _ => over_flows(of).map(|(_, of)| of),
     }
 }
 
@@ -526,6 +541,8 @@ pub struct RunData {
     pub summary: Summary,
     json: serde_json::Value,
     flows: Vec<FlowValue>,
+    /// Sizes and workloads of the flows that count and did not finish.
+    unfinished: Vec<(u64, usize)>,
     workloads: Vec<String>,
     links: Vec<LinkValue>,
     /// Per uplink (its two switches), the data packets of each flow on it.
@@ -544,8 +561,16 @@ impl RunData {
         let Some(summary) = read_summary(directory)? else { return Ok(None) };
         let json = serde_json::to_value(&summary).unwrap_or_default();
         let workloads = summary.workloads.keys().cloned().collect();
-        let mut data =
-            RunData { summary, json, flows: vec![], workloads, links: vec![], uplinks: BTreeMap::new(), bins };
+        let mut data = RunData {
+            summary,
+            json,
+            flows: vec![],
+            unfinished: vec![],
+            workloads,
+            links: vec![],
+            uplinks: BTreeMap::new(),
+            bins,
+        };
         if metrics.clone().any(Metric::needs_uplinks) {
             data.read_uplinks(directory)?;
         }
@@ -569,18 +594,23 @@ impl RunData {
         let (sizes, slowdowns, times) = (frame.integers("size_bytes"), frame.reals("slowdown"), frame.integers(time));
         let (names, counts) = (frame.texts("workload"), frame.flags("measured"));
         let unmeasured = |name: &String| self.summary.workloads.get(name).is_some_and(|workload| !workload.measured);
-        let flow = |row: usize| {
+        let place = |row: usize| {
             let name = names.get(row)?;
             if !*counts.get(row)? && !unmeasured(name) {
                 return None;
             }
-            let workload = self.workloads.iter().position(|known| known == name)?;
-            let (size, slowdown, time) = ((*sizes.get(row)?)?, (*slowdowns.get(row)?)?, (*times.get(row)?)?);
+            Some(((*sizes.get(row)?)?, self.workloads.iter().position(|known| known == name)?))
+        };
+        let flow = |row: usize| {
+            let (size, workload) = place(row)?;
+            let (slowdown, time) = ((*slowdowns.get(row)?)?, (*times.get(row)?)?);
             let whole =
                 |name: &str| frame.integers(name).get(row).copied().flatten().map_or(f64::NAN, |value| value as f64);
             let columns = FLOW_COLUMNS.map(whole);
             Some(FlowValue { size, slowdown, time_us: time as f64 / 1e6, workload, columns })
         };
+        let finished = |row: &usize| times.get(*row).is_some_and(Option::is_some);
+        self.unfinished = (0..frame.rows()).filter(|row| !finished(row)).filter_map(place).collect();
         self.flows = (0..frame.rows()).filter_map(flow).collect();
         Ok(())
     }
@@ -634,23 +664,29 @@ impl RunData {
     }
 
     /// Returns `true` if a deadlock, a stall or the time limit ended the run before flows that count had finished.
-    fn has_unfinished_flows(&self, workload: &str) -> bool {
+    fn has_unfinished_flows(&self, workload: &str, bin: &str) -> bool {
         let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
         let ended_early = self.summary.time_limit_struck
             || self.summary.last_progress_s.is_some()
             || !self.summary.deadlock.is_empty();
-        ended_early && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
+        if !ended_early || flows.is_none_or(|flows| flows.flows.measured_unfinished == 0) {
+            return false;
+        }
+        let in_bin = self.bins.get(bin).copied().unwrap_or((0, u64::MAX));
+        bin == ALL || self.unfinished.iter().any(|flow| self.belongs(*flow, workload, in_bin))
+    }
+
+    /// Returns `true` if a flow, by size and workload, is of the workload and within a range of sizes.
+    fn belongs(&self, (size, own): (u64, usize), workload: &str, (from, to): (u64, u64)) -> bool {
+        let name = &self.workloads[own];
+        let is_of_it = if workload == ALL { self.summary.workloads[name].measured } else { name == workload };
+        is_of_it && (from..to).contains(&size)
     }
 
     /// Returns the values of the flows of a workload and bin, ascending.
     fn sorted(&self, pick: Pick, workload: &str, bin: &str) -> Vec<f64> {
-        let (from, to) = self.bins.get(bin).copied().unwrap_or((0, u64::MAX));
-        let number = self.workloads.iter().position(|name| name == workload);
-        let measured: Vec<bool> = self.workloads.iter().map(|name| self.summary.workloads[name].measured).collect();
-        let belongs = |flow: &&FlowValue| {
-            let own = if workload == ALL { measured[flow.workload] } else { Some(flow.workload) == number };
-            own && (from..to).contains(&flow.size)
-        };
+        let range = self.bins.get(bin).copied().unwrap_or((0, u64::MAX));
+        let belongs = |flow: &&FlowValue| self.belongs((flow.size, flow.workload), workload, range);
         let value = |flow: &FlowValue| match pick {
             Pick::Slowdown => flow.slowdown,
             Pick::Time => flow.time_us,
@@ -785,6 +821,14 @@ mod tests {
         assert_eq!(
             (of("slowdown_p99"), of("fct_p99"), of("fct_p95"), of("fct_p99.9")),
             (Some(300), Some(300), Some(60), Some(3000))
+        );
+        assert_eq!(
+            (of("slowdown.p99"), of("workloads.web.fct_us.p95"), of("slowdown_p99_small"), of("groups.slowdown.p99")),
+            (Some(300), Some(60), Some(300), None)
+        );
+        assert_eq!(
+            (of("slowdown_p99 / slowdown_p50"), of("fct_p50 + fct_p95"), of("flows.retransmitted_packets.p99")),
+            (Some(300), Some(60), Some(300))
         );
         // All flows count in a mean, one alone in a maximum, and half of them are beyond a median.
         assert_eq!(

@@ -486,6 +486,16 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
                 .help("name the load balancers in `a`, `b` or `order`"));
         }
     }
+    if let ClaimKind::Change(a, b, _) | ClaimKind::Factor(a, b, _) | ClaimKind::Equal(a, b) = &claim.kind
+        && claim.a_filter == claim.b_filter
+        && let (Operand::Schemes(a), Operand::Schemes(b)) = (a, b)
+        && let Some(both) = a.iter().find(|scheme| b.contains(scheme))
+    {
+        let message = format!("claim `{}`: `b`: found {both}, which `a` names too", claim.id);
+        return Err(ScenarioError::new(message)
+            .at(claim.place.clone())
+            .help("a_where and b_where may tell them apart"));
+    }
     if !(0.0..=1.0).contains(&claim.tolerance) {
         let message =
             format!("claim `{}`: `tolerance`: found {}, expected a share from 0 to 1", claim.id, claim.tolerance);

@@ -512,7 +512,8 @@ fn claim_runs<'p>(
             let values = rows.get(study).map(|rows| rows.series(coordinate, &scheme, claim.metric.name()));
             let own = plan.sweep.plan.runs.iter();
             for run in own.filter(|run| Some(run.point) == point && entries[run.entry] == scheme) {
-                let has_value = values.as_ref().is_some_and(|values| values.contains_key(&run.seed));
+                let has_value =
+                    values.as_ref().and_then(|values| values.get(&run.seed)).is_some_and(|value| value.is_finite());
                 // A run that several groups share has a value if it has one for each of them.
                 runs.entry(&run.run).and_modify(|all| *all &= has_value).or_insert(has_value);
             }

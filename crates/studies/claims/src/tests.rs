@@ -163,6 +163,7 @@ fn errors_name_position_and_nearest_choice() {
         ("published = -15", "published = [-120, -15]", "-100"),
         ("published = -15", "published = { at_most = -120 }", "-100"),
         ("published = -15", "published = -15\ntolerance = 1.5", "from 0 to 1"),
+        ("b = [\"ecmp\", \"ops\"]", "b = [\"ecmp\", \"prime\"]", "which `a` names too"),
         ("published = -15", "published = -15\ntried = 0", "`tried`: found 0, expected at least 1"),
         ("x = \"workload.0.size\"", "x = \"workload.0.size\"\ndigits = 10", "`digits`: found 10, expected 1 to 9"),
         ("x = \"workload.0.size\"", "x = \"workload.0.size\"\nrelative_to = \"ecpm\"", "did you mean `ecmp`?"),

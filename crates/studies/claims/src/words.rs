@@ -93,7 +93,7 @@ pub(crate) fn result_text(claim: &Claim, details: &[Detail], summary_text: Optio
                 (a, b) if a.is_finite() && b.is_finite() => {
                     format!("{} against {}", sig(a, digits), sig(b, digits))
                 }
-                _ if claim.metric.unit() == "us" => "never ends".to_string(),
+                _ if claim.metric.unit() == "us" || detail.b.is_empty() => "never ends".to_string(),
                 _ => "none on one side".to_string(),
             };
         }

@@ -87,7 +87,7 @@ fn real(count: Option<u64>) -> Option<f64> {
 }
 
 macro_rules! all_metrics {
-    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+    ($($name:ident: $how:ident, $unit:literal, $meaning:literal $(, fingerprint $place:literal)?;)*) => {
         /// Names of the metrics that are counted per flow.
         pub const FLOW_METRICS: &[&str] = &[$(stringify!($name),)*];
 

@@ -92,6 +92,12 @@ impl ScenarioError {
         }
     }
 
+    /// Sets the place of the error where it has none.
+    #[must_use]
+    pub fn or_at(self, place: Option<Place>) -> Self {
+        if self.0.place.is_some() { self } else { self.maybe_at(place) }
+    }
+
     /// Sets the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {

@@ -332,6 +332,41 @@ size = "64KiB"
 "#;
 
 #[test]
+fn keys_without_effect_are_named() {
+    let warnings = |changes: &[&str]| read(ROCE, changes).unwrap().warnings().join("\n");
+    assert_eq!(warnings(&["load_balancer.hopper.kappa=2"]), "");
+    let chunks = warnings(&["load_balancer.hopper.kappa=2", "load_balancer.hopper.granularity=chunk"]);
+    assert_eq!(chunks, "[load_balancer.hopper]: `kappa` has no effect with granularity = \"chunk\"");
+    let static_t = ["load_balancer.scheme=hf2t", "load_balancer.hf2t.dynamic=false", "load_balancer.hf2t.l_target=4kB"];
+    assert!(warnings(&static_t).contains("`l_target` has no effect with dynamic = false"));
+    // Parameters of other schemes wait for a comparison.
+    assert_eq!(warnings(&["load_balancer.flowbender.chunk=2MB"]), "");
+}
+
+#[test]
+fn hf2t_follows_the_timeout_of_its_switches() {
+    let timeout = |changes: &[&str]| {
+        let text = read(ROCE, &[&["load_balancer.scheme=hf2t"], changes].concat()).unwrap().to_toml();
+        let section = text.split("[load_balancer.hf2t]").nth(1).unwrap().to_string();
+        section.lines().find_map(|line| line.strip_prefix("flowlet_timeout = ")).unwrap().to_string()
+    };
+    assert_eq!(timeout(&[]), "\"100us\"", "LetFlow's default");
+    assert_eq!(timeout(&["load_balancer.letflow.flowlet_timeout=25us"]), "\"25us\"");
+    assert_eq!(timeout(&["load_balancer.hf2t.flowlet_timeout=12us"]), "\"12us\"");
+}
+
+#[test]
+fn slow_first_path_is_a_warning() {
+    let of = |link: &str| {
+        let scenario = read(ROCE, &[&format!("topology.link.0.link={link}"), "topology.link.0.rate=10Gbps"]).unwrap();
+        let setup = scenario.setup(1).unwrap();
+        scenario.foresight(&setup, &SIMULATOR).join("\n")
+    };
+    assert!(of("leaf0-spine0").contains("leaf0->spine0 (10Gbps) is slower than leaf0->spine1 (100Gbps)"));
+    assert!(!of("leaf0-spine1").contains("first shortest path"));
+}
+
+#[test]
 fn shared_buffer_turns_trimming_off() {
     let fabric = |changes: &[&str]| read(GOOD, changes).unwrap().fabric;
     assert!(fabric(&[]).trimming);
@@ -384,6 +419,11 @@ fn errors_of_roce_fabrics() {
         ),
         (&["transport.nic_memory=1kB"], &["nic_memory", "1kB", "or more", "qp_memory"]),
         (&["transport.reorder_memory=500B"], &["reorder_memory", "500B", "or more"]),
+        (
+            &["transport.nic_memory=104kB", "transport.reorder_memory=104kB"],
+            &["reorder_memory", "104kB", "103625B or less", "nic_memory"],
+        ),
+        (&["transport.rate_on_path_change=fresh", "workload.0.load_balancer=ops"], &["`rate_on_path_change`", "`ops`"]),
         (
             &["transport.recovery=irn-extended", "transport.reorder_memory=10kB"],
             &["reorder_memory", "10kB", "30kB or more", "`ooo_window`"],

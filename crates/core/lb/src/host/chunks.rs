@@ -15,6 +15,16 @@ choices! {
     }
 }
 
+impl Granularity {
+    /// Returns the setting as text.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Granularity::Packet => "granularity = \"packet\"",
+            Granularity::Chunk => "granularity = \"chunk\"",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
     /// Packets per chunk.

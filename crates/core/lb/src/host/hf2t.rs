@@ -44,7 +44,8 @@ choices! {
 parameters! {
     /// HF2T.
     pub struct Hf2tParameters {
-        /// The switches' flowlet timeout F; auto: one base round trip of the flow.
+        /// The switches' flowlet timeout F; auto: that of the simulated switches, on a real network one base round trip
+        /// of the flow. With less, no held packet begins a flowlet.
         flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: one round trip, 12.5 us on the slides' fabric";
         /// Scales alpha with the length of the flowlet; otherwise alpha is 1 ("No Dynamic T").
         dynamic: bool = true, source "HF2T slides";
@@ -87,7 +88,8 @@ impl SchemeCapabilities for Hf2tParameters {
         Invalid::unless(self.p > 0.0 && self.p < 1.0, "p", self.p, "a share between 0 and 1")?;
         Invalid::unless(self.refresh > Time::ZERO, "refresh", self.refresh, "a time above zero")?;
         Invalid::unless(self.alpha_min > 0.0, "alpha_min", self.alpha_min, "a number above 0")?;
-        Invalid::unless(self.alpha_max >= self.alpha_min, "alpha_max", self.alpha_max, "alpha_min or more")?;
+        let found = format!("{} with alpha_max = {}", self.alpha_min, self.alpha_max);
+        Invalid::unless(self.alpha_min <= self.alpha_max, "alpha_min", found, "alpha_max or less")?;
         Invalid::unless((0.0..=1.0).contains(&self.dmax), "dmax", self.dmax, "a share from 0 to 1")?;
         if let Never::Value(share) = self.max_held {
             Invalid::unless((0.0..=1.0).contains(&share), "max_held", share, "a share from 0 to 1, or \"never\"")?;
@@ -104,6 +106,17 @@ impl SchemeCapabilities for Hf2tParameters {
 
     fn holds_for_flowlets(&self) -> bool {
         true
+    }
+
+    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        let mut all = vec![];
+        if !self.dynamic {
+            all.extend(["l_target", "alpha_min", "alpha_max"].map(|key| (key, "dynamic = false")));
+        }
+        if self.threshold == Hf2tThreshold::Quantile {
+            all.push(("fixed_threshold", "threshold = \"quantile\""));
+        }
+        all
     }
 }
 

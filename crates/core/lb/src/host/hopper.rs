@@ -90,11 +90,11 @@ parameters! {
         candidates: HopperCandidates = HopperCandidates::Epoch, source "Hopper Alg. 1 and §1: the two paths just probed (specification 2.3, point 1)";
         /// Uses up an epoch's chance to move even without a result (Algorithm 1, literally).
         consume_on_no_result: bool = false, source "specification 2.3, point 1";
-        /// Delay of the move, as a multiple of the difference of the round trips.
+        /// Delay of the move, as a multiple of the difference of the round trips; at chunk granularity it waits for the next chunk.
         kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
-        /// Behaviour until the move takes effect.
+        /// Behaviour until the move takes effect, at packet granularity.
         delay: HopperDelay = HopperDelay::Hold, source "specification 2.4";
-        /// With `delay = "hold"`, packets that may be in flight without waiting, including the new path's first ones;
+        /// With `delay = "hold"`, at packet granularity: packets that may be in flight without waiting, including the new path's first ones;
         /// auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-extended`, else none).
         hold_beyond: Auto<u32> = Auto::Auto, source "Hopper §4.1.1: a packet that is early by up to 30 is acknowledged normally";
         /// Entropy values of a flow.
@@ -106,9 +106,9 @@ parameters! {
         probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
         /// Unit of decisions: packets, or chunks as in the testbed.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
-        /// Bytes of a chunk.
+        /// Bytes of a chunk, at chunk granularity.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Maximum chunks in flight.
+        /// Maximum chunks in flight, at chunk granularity.
         outstanding: u32 = 1, source "ours: not given";
         /// Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`.
         probe_on_ecn: bool = false, source "Hopper §3.1: named as an optimisation, not implemented there";
@@ -147,6 +147,14 @@ impl SchemeCapabilities for HopperParameters {
 
     fn profiles_ports(&self) -> bool {
         self.ports == HopperPorts::Profiled
+    }
+
+    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        let keys = match self.granularity {
+            Granularity::Chunk => ["kappa", "delay", "hold_beyond"],
+            Granularity::Packet => ["chunk", "outstanding", "probe_wait"],
+        };
+        keys.map(|key| (key, self.granularity.setting())).to_vec()
     }
 
     fn probe_payload(&self) -> Option<u32> {
@@ -343,7 +351,7 @@ impl Flow {
             Some(_) => 0.0,
             None => p.kappa * (self.line.estimate(in_flight as f64) - found).max(0.0),
         };
-        let at = now + Time::from_ps(delay as u64);
+        let at = now + times(Time::from_ps(1), delay);
         if self.chunks.is_none() && p.delay == HopperDelay::Hold {
             self.move_to(tag);
             self.held_until = at;

@@ -33,7 +33,8 @@ pub use timeouts::OnTimeout;
 
 /// Returns `factor` times `time`, rounded down; negative factors give zero. For thresholds in base round trips.
 pub(crate) fn times(time: Time, factor: f64) -> Time {
-    Time::from_ps((time.ps() as f64 * factor) as u64)
+    // Added to a time of the run it stays below its limit.
+    Time::from_ps(((time.ps() as f64 * factor) as u64).min(1 << 62))
 }
 
 #[cfg(test)]

@@ -68,6 +68,11 @@ pub trait SchemeCapabilities {
         false
     }
 
+    /// Returns the parameters that have no effect beside the others, each with the setting that is the reason.
+    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        vec![]
+    }
+
     /// Returns the queue pairs that a host scheme opens per flow, apart from probes.
     fn queue_pairs(&self) -> u32 {
         1

@@ -21,7 +21,7 @@ fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
 
 /// Declares the columns of flows; those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
 macro_rules! flow_columns {
-    ($($metric:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+    ($($metric:ident: $how:ident, $unit:literal, $meaning:literal $(, fingerprint $place:literal)?;)*) => {
         columns! {
             flow_id: Integer, "", "number of the flow in the flow set", |c, at| integer(flow(c, at).flow_id.into());
             src: Integer, "", "sending host", |c, at| integer(flow(c, at).src.into());

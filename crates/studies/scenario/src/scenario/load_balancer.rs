@@ -10,7 +10,7 @@ use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
     ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_pair, resolve,
 };
-use anabranch_settings::{Parameters, Raw, SetError, nearest};
+use anabranch_settings::{Parameters, Raw, SetError, Setting, nearest};
 use toml::Table;
 
 /// The load balancer of a scenario, and the parameters given for others.
@@ -58,6 +58,15 @@ impl LoadBalancers {
         if let Some(alias) = ALIASES.iter().find(|alias| alias.name == name) {
             alias.fix(&mut host, &mut switch);
         }
+        if let Some(timeout) =
+            switch.capabilities().flowlet_timeout().filter(|_| host.capabilities().holds_for_flowlets())
+        {
+            let key = "flowlet_timeout";
+            let auto = (key, Raw::Text("auto".into()));
+            if host.parameters().entries().contains(&auto) {
+                let _ = host.parameters_mut().set(key, &timeout.write());
+            }
+        }
         LoadBalancer { name: name.to_string(), host, switch }
     }
 
@@ -68,6 +77,21 @@ impl LoadBalancers {
         if let Some(Ok(switch)) = form.map(SwitchParameters::named) {
             *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
         }
+    }
+
+    /// Returns a warning per given parameter of `used` that has no effect.
+    pub(crate) fn warnings(&self, used: &[LoadBalancer]) -> Vec<String> {
+        let of = |given: &Given| {
+            let balancer = used.iter().find(|balancer| balancer.host.name() == given.scheme);
+            let unused = balancer.map(|balancer| balancer.host.capabilities().without_effect()).unwrap_or_default();
+            let is_given = |key: &str| given.entries.iter().any(|(name, _)| name == key);
+            unused
+                .into_iter()
+                .filter(|(key, _)| is_given(key))
+                .map(|(key, why)| format!("[load_balancer.{}]: `{key}` has no effect with {why}", given.scheme))
+                .collect::<Vec<_>>()
+        };
+        self.given.iter().flat_map(of).collect()
     }
 
     /// Returns the section with every default of `used`; with `unused`, also the parameters given for other schemes.

@@ -373,7 +373,8 @@ impl Scenario {
     /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
         let fabric = fabric::warnings(&self.fabric).into_iter();
-        fabric.chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
+        let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
+        fabric.chain(schemes).chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
     }
 
     /// Returns a warning if `[wire]` has an old name.
@@ -570,6 +571,7 @@ impl Scenario {
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
+            .chain(topology::slow_ideal(&setup.topology))
             .chain(kept)
             .chain(dead)
             .chain(long)
@@ -609,7 +611,7 @@ impl Scenario {
         let own = own.filter_map(|control| transport::with_control(&self.transport, control).ok());
         std::iter::once(self.transport.clone()).chain(own).try_for_each(|transport| {
             transport::check_balancers(&transport, used, &self.tree).map_err(|error| {
-                error.maybe_at(
+                error.or_at(
                     self.position_or_section("load_balancer", "scheme")
                         .or_else(|| self.place("transport.congestion_control")),
                 )

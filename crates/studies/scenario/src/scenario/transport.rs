@@ -104,8 +104,11 @@ pub(crate) fn check_balancers(
         let message = format!(
             "[load_balancer.{host}]: `flowlet_timeout`: `{host}` holds packets back for a flowlet timeout of the switches, and switches of `{switch}` have none"
         );
-        let key = format!("load_balancer.{host}.flowlet_timeout");
-        let place = tree.find(&key).or_else(|| tree.find("load_balancer.scheme")).map(|node| node.place.clone());
+        let named = |key: String| tree.find(&key).filter(|node| node.raw() == Some(Raw::Text(holder.name.clone())));
+        let of_workloads = (0..).map(|at| format!("workload.{at}")).take_while(|key| tree.find(key).is_some());
+        let of_workloads = of_workloads.map(|key| format!("{key}.load_balancer"));
+        let place = ["load_balancer.scheme".to_string()].into_iter().chain(of_workloads).find_map(named);
+        let place = place.map(|node| node.place.clone());
         let others = SwitchParameters::names(|switch| switch.capabilities().flowlet_timeout().is_some());
         let pairs: Vec<String> = others.iter().map(|switch| format!("\"{host}+{switch}\"")).collect();
         let help = format!("use a flowlet switch: scheme = {}", pairs.join(" or "));

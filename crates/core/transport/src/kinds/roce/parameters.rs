@@ -81,8 +81,9 @@ parameters! {
         nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without a NACK, with `irn-extended`.
         ooo_window: u32 = 30, source "Hopper §4.1.1";
-        /// Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first; an early packet that
-        /// does not fit is refused by a NACK and counted (`refused_packets`). Go-back-N keeps no early packet.
+        /// Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first and
+        /// are opened even where they do not fit (`max_queue_pairs` counts them); an early packet that does not fit is refused
+        /// by a NACK and counted (`refused_packets`). Go-back-N keeps no early packet.
         nic_memory: Never<Bytes> = Never::Never, source "Hopper §2: about 2 MB on a ConnectX-5";
         /// Maximum bytes of early packets per connection. With `nic_memory` each connection reserves them when it opens, and
         /// one that finds them taken accepts no early packet; without it, connections share what is free.
@@ -93,8 +94,8 @@ parameters! {
         early_ack: EarlyAck = EarlyAck::Selective, source "Hopper §4.1.1: such a packet is acknowledged normally";
         /// Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is a
         /// queue pair of its own that starts at line rate; with "restore" the flow returns to the rate before the last cuts.
-        /// With both, notifications of the previous path are ignored. Meant for schemes that move flows; they disable
-        /// congestion control under packet spraying.
+        /// With both, notifications of the previous path are ignored. Meant for schemes whose hosts move flows (moves of
+        /// switches are not seen); they disable congestion control under packet spraying.
         rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
         /// Packets that IRN considers lost.
         irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
@@ -179,6 +180,11 @@ impl TransportSettings for RoceTransport {
         section.require("reorder_memory", holds(roce.reorder_memory, of_window), &allowed)?;
         let allowed = format!("{} or more, {what} and a queue pair (`qp_memory`), or \"never\"", Bytes(of_nic));
         section.require("nic_memory", holds(roce.nic_memory, of_nic), &allowed)?;
+        if let (Never::Value(nic), Never::Value(reorder)) = (roce.nic_memory, roce.reorder_memory) {
+            let most = nic.0.saturating_sub(roce.qp_memory.0);
+            let allowed = format!("{} or less, `nic_memory` without a queue pair (`qp_memory`)", Bytes(most));
+            section.require("reorder_memory", reorder.0 <= most, &allowed)?;
+        }
         let requires_go_back_n = self.cc.chosen(&roce.congestion_control).capabilities().requires_go_back_n();
         let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
         section.require("recovery", !requires_go_back_n || roce.recovery == Recovery::GoBackN, &expected)?;

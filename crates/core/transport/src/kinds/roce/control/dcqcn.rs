@@ -28,7 +28,7 @@ parameters! {
         rate_ai: Auto<Rate> = Auto::Auto, source "specification 17.3: 40 Mb/s at 100 Gb/s";
         /// Hyper increase of the target; auto: 1/1000 of the NIC's rate.
         rate_hai: Auto<Rate> = Auto::Auto, source "specification 17.3: 100 Mb/s at 100 Gb/s";
-        /// Minimum rate.
+        /// Minimum rate; from the NIC's rate on nothing is ever cut.
         min_rate: Rate = Rate(100_000_000), source "specification 17.3";
         /// If `true`, every cut makes the previous rate the target; otherwise only the first cut after an increase
         /// does.
