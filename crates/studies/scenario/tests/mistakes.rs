@@ -339,6 +339,9 @@ fn keys_without_effect_are_named() {
     assert_eq!(chunks, "[load_balancer.hopper]: `kappa` has no effect with granularity = \"chunk\"");
     let static_t = ["load_balancer.scheme=hf2t", "load_balancer.hf2t.dynamic=false", "load_balancer.hf2t.l_target=4kB"];
     assert!(warnings(&static_t).contains("`l_target` has no effect with dynamic = false"));
+    // A scenario with every default filled in has no warnings.
+    let whole = read(ROCE, &["load_balancer.hopper.granularity=chunk"]).unwrap().to_toml();
+    assert_eq!(read(&whole, &[]).unwrap().warnings().join("\n"), "");
     // Parameters of other schemes wait for a comparison.
     assert_eq!(warnings(&["load_balancer.flowbender.chunk=2MB"]), "");
 }

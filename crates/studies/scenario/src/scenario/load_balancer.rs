@@ -79,12 +79,15 @@ impl LoadBalancers {
         }
     }
 
-    /// Returns a warning per given parameter of `used` that has no effect.
+    /// Returns a warning per parameter of `used` that is given another value than its default, to no effect.
     pub(crate) fn warnings(&self, used: &[LoadBalancer]) -> Vec<String> {
         let of = |given: &Given| {
             let balancer = used.iter().find(|balancer| balancer.host.name() == given.scheme);
             let unused = balancer.map(|balancer| balancer.host.capabilities().without_effect()).unwrap_or_default();
-            let is_given = |key: &str| given.entries.iter().any(|(name, _)| name == key);
+            let defaults = HostParameters::named(&given.scheme).map(|host| host.parameters().entries());
+            let defaults = defaults.unwrap_or_default();
+            let is_default = |key: &str, raw: &Raw| defaults.iter().any(|(name, value)| *name == key && value == raw);
+            let is_given = |key: &str| given.entries.iter().any(|(name, raw)| name == key && !is_default(key, raw));
             unused
                 .into_iter()
                 .filter(|(key, _)| is_given(key))
