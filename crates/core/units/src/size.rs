@@ -20,6 +20,18 @@ const UNITS: &[Unit] = &[
     ("TiB", 1 << 40),
 ];
 
+impl Bytes {
+    /// Returns the size to one decimal place, in kB, MB or GB: `12.9 GB`.
+    pub fn rounded(self) -> String {
+        let (name, scale) = match self.0 {
+            1_000_000_000.. => ("GB", 1e9),
+            1_000_000.. => ("MB", 1e6),
+            _ => ("kB", 1e3),
+        };
+        format!("{:.1} {name}", self.0 as f64 / scale)
+    }
+}
+
 impl FromStr for Bytes {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -142,6 +154,12 @@ impl fmt::Display for PacketsOrBdp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_rounded_in_fitting_units() {
+        let of = |bytes| Bytes(bytes).rounded();
+        assert_eq!([of(1_500), of(533_600_000), of(12_949_000_000)], ["1.5 kB", "533.6 MB", "12.9 GB"]);
+    }
 
     #[test]
     fn reads_and_prints() {

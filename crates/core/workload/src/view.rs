@@ -1,7 +1,7 @@
 use crate::{WorkloadError, traffic::Traffic};
 use anabranch_random::name_key;
 use anabranch_settings::choices;
-use anabranch_units::Rate;
+use anabranch_units::{Bytes, Rate};
 use std::{fmt::Debug, sync::Arc};
 
 /// Reads a file; the caller resolves relative paths.
@@ -154,10 +154,7 @@ impl Context<'_> {
         if flows <= u128::from(self.room) {
             return Ok(());
         }
-        let size = |flows: f64| match flows * FLOW_MEMORY as f64 {
-            bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
-            bytes => format!("{:.1} MB", bytes / 1e6),
-        };
+        let size = |flows: f64| Bytes((flows * FLOW_MEMORY as f64) as u64).rounded();
         let (needed, left) = (size(flows as f64), size(self.room as f64));
         let message = format!(
             "this makes {flows} flows, which take about {needed} of memory, and {left} are left of the \

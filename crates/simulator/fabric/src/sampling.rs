@@ -12,7 +12,7 @@ use crate::{
     switch::Switches,
 };
 use anabranch_topology::{NodeId, NodeKind};
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 use std::sync::atomic::Ordering;
 
 /// Number of ports in advance at which a port is prefetched into the processor's caches.
@@ -54,10 +54,10 @@ pub(crate) fn check_memory<'s>(
 fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
     let limit = plan.measure.series_memory.filter(|limit| held > *limit)?;
     Some(format!(
-        "measure.series_interval: found {}: at {} the time series of this run exceed {:.1} MB, their share of `memory_limit` of [run]; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
+        "measure.series_interval: found {}: at {} the time series of this run exceed {}, their share of `memory_limit` of [run]; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
         plan.measure.series_interval,
         Time::from_ps(now),
-        limit as f64 / 1e6
+        Bytes(limit).rounded()
     ))
 }
 

@@ -816,6 +816,26 @@ mod tests {
     }
 
     #[test]
+    fn bins_without_unfinished_flows_have_no_value() {
+        let mut summary = Summary { time_limit_struck: true, ..Summary::default() };
+        summary.all.flows.measured_unfinished = 1;
+        summary.workloads.insert("web".into(), FlowSummary { measured: true, ..FlowSummary::default() });
+        let bins = [("<2kB", (0, 2_000)), (">=2kB", (2_000, u64::MAX))].map(|(name, range)| (name.to_string(), range));
+        let run = RunData {
+            summary,
+            json: serde_json::Value::Null,
+            flows: vec![],
+            unfinished: vec![(64_000, 0)],
+            workloads: vec!["web".into()],
+            links: vec![],
+            uplinks: BTreeMap::new(),
+            bins: bins.into(),
+        };
+        let of = |bin: &str| Metric::read("slowdown_mean").unwrap().value(&run, ALL, bin);
+        assert_eq!((of("<2kB"), of(">=2kB"), of(ALL)), (None, Some(f64::INFINITY), Some(f64::INFINITY)));
+    }
+
+    #[test]
     fn quantiles_need_three_flows_beyond_them() {
         let of = |text: &str| Metric::read(text).unwrap().required_flows();
         assert_eq!(

@@ -102,3 +102,16 @@ pub(crate) mod testing {
         FlowInfo { paths: PathSpace { guided: Some(paths), ..PathSpace::default() }, ..flow(&[]) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::times;
+    use anabranch_units::Time;
+
+    #[test]
+    fn huge_factors_stay_above_large_ones() {
+        let (now, base) = (Time::from_ms(10_000), Time::from_us(10));
+        let at = [1.0, 1e5, 1e13, 1e300].map(|factor| now + times(base, factor));
+        assert!(at.is_sorted() && at[0] == now + base, "{at:?}");
+    }
+}

@@ -4,6 +4,7 @@ use super::RunParameters;
 use crate::{error::ScenarioError, machine::memory_limit};
 use anabranch_settings::Auto;
 use anabranch_topology::Scale;
+use anabranch_units::Bytes;
 
 /// Bytes per directed link, with its ports, its rows and its share of the hosts and switches. It is the largest value measured on
 /// fat trees of three tiers with a radix of 32, 48 and 64 (the command `run`, one packet per host, `ops`), without the memory of an
@@ -28,11 +29,7 @@ pub(crate) struct Budget {
 }
 
 fn size(bytes: u64) -> String {
-    match bytes {
-        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
-        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} kB", bytes as f64 / 1e3),
-    }
+    Bytes(bytes).rounded()
 }
 
 impl Budget {
@@ -104,7 +101,6 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_units::Bytes;
 
     fn budget(bytes: u64) -> Budget {
         Budget::new(&RunParameters { memory_limit: Auto::Value(Bytes(bytes)), ..RunParameters::default() })
