@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Folder, assert_has, code, json, stderr};
+use std::path::Path;
 
 #[test]
 fn all_studies_figures_and_claims_are_listed() {
@@ -182,6 +183,32 @@ fn predictions_are_checked_before_docs_are_written() {
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(stderr(&output).contains("`claim` is missing"), "{}", stderr(&output));
     assert_eq!(folder.entries("."), ["repository"], "nothing is written");
+}
+
+/// Runs that the local store lacks are not missing where the repository has their rows.
+#[test]
+fn an_empty_store_leaves_rows_and_their_cost() {
+    let folder = Folder::new("reproduce-other-store");
+    let claims = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims");
+    let read = |folder: &Folder, name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    for sub in ["docs", "claims/hf2t", "claims/hopper", "claims/prime", "claims/spritz", "claims/rows/hopper"] {
+        std::fs::create_dir_all(folder.0.join("repository").join(sub)).unwrap();
+    }
+    for paper in ["hf2t", "hopper", "prime", "spritz"] {
+        for file in std::fs::read_dir(claims.join(paper)).unwrap().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            folder.file(&format!("repository/claims/{paper}/{name}"), &std::fs::read_to_string(file.path()).unwrap());
+        }
+    }
+    folder.file("repository/README.md", "");
+    folder.file("repository/docs/page.md", "");
+    let rows = std::fs::read_to_string(claims.join("rows/hopper/testbed.quick.csv")).unwrap();
+    folder.file("repository/claims/rows/hopper/testbed.quick.csv", &rows);
+    let output = folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--write-docs=repository"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(read(&folder, "repository/claims/rows/hopper/testbed.quick.csv"), rows);
+    let missing = read(&folder, "repository/claims/rows/hopper/not-run.csv");
+    assert!(missing.contains("\nhadoop,quick,") && !missing.contains("\ntestbed,quick,"), "{missing}");
 }
 
 #[test]

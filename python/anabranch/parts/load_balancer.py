@@ -455,8 +455,7 @@ class Hf2t(Part):
     """
     The switches' flowlet timeout F; auto: that of the simulated switches, on a real network one base round
     trip of the flow. With less, no held packet begins a flowlet. Takes "auto" or a time such as "1us" (ps,
-    ns, us, ms, s). Default from: specification 11.3: one round trip, 12.5 us on the slides' fabric. Default:
-    "auto".
+    ns, us, ms, s). Default from: specification 11.3: that of the switches. Default: "auto".
     """
 
     gaps: Literal["wire", "eligible"] | None = None

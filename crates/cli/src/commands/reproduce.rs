@@ -9,13 +9,16 @@ use crate::{
     progress::NumberedProgress,
 };
 use anabranch_claims::{
-    ClaimSet, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Scale, StoredRows, StudyPlan,
-    check_all_predictions, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
+    ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
+    StudyPlan, check_all_predictions, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     if arguments.singles && arguments.why.is_none() {
@@ -141,15 +144,26 @@ fn write_docs(
     let costs = reproduction.costs(output, any_commit)?;
     for claim_set in claim_sets {
         let mut stored_rows = StoredRows::read(root, claim_set.paper.name)?;
+        let mut replaced = BTreeSet::new();
         for paper in outcome.papers.iter().filter(|paper| paper.paper == claim_set.paper.name) {
             for (study, rows) in &paper.rows {
-                if !stored_rows.put(study, reproduction.scale, rows.clone()) {
+                if stored_rows.put(study, reproduction.scale, rows.clone()) {
+                    replaced.insert(study);
+                } else {
                     note(&format!("{} {study}: not replaced, more runs are stored already", claim_set.paper.name));
                 }
             }
         }
+        let plans = reproduction.paper_plans.iter().find(|plan| plan.claim_set.paper.name == claim_set.paper.name);
+        let planned = |study: &str| plans.and_then(|plan| plan.plans.get(study)).map(|plan| plan.sweep.order().len());
+        // A run that this store lacks is missing only if the repository has no rows of it.
         for cost in costs.iter().filter(|cost| cost.paper == claim_set.paper.name) {
-            stored_rows.put_cost(reproduction.scale, cost);
+            let stored = stored_rows.rows(&cost.study, reproduction.scale).map_or(0, Rows::runs);
+            if planned(&cost.study).is_some_and(|planned| stored >= planned) {
+                stored_rows.put_cost(reproduction.scale, &Cost { missing: 0, ..cost.clone() });
+            } else if stored == 0 || replaced.contains(&cost.study) {
+                stored_rows.put_cost(reproduction.scale, cost);
+            }
         }
         stored_rows.write(root, claim_set.paper.name).map_err(failed)?;
     }

@@ -95,6 +95,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Validation of real networks", "evidence/validation-networks.md"),
             ("Limits", "evidence/limits.md"),
             ("Hopper", "evidence/hopper.md"),
+            ("Hopper: ML training", "evidence/hopper-ml.md"),
             ("Hopper: its testbed", "evidence/hopper-testbed.md"),
             ("Hopper: its testbed with real packets", "evidence/hopper-testbed-small.md"),
             ("Hopper: sprayers on its ground", "evidence/hopper-sprayers.md"),

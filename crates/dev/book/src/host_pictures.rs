@@ -132,8 +132,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "flowbender" => fan(
-            "After one congested round trip the tag moves to the next of a few values: here to a congested path \
-             again, then on.",
+            "After one congested round trip the tag moves to the next value: here to a congested path again, then \
+             on.",
             Fan {
                 sent: "A1! A1! A2! A2! A3 A3 A3 A3",
                 host: Some(Memory::Bars(

@@ -8,7 +8,7 @@ use std::{
     io::{self, Write},
     ops::{Deref, Range},
     path::Path,
-    process::Command,
+    process::{Command, Stdio},
 };
 use tempfile::TempDir;
 
@@ -149,6 +149,18 @@ fn line(test: &str, reason: &str, remedy: &str) -> String {
     format!("SKIPPED: {test}: {}; {remedy}\n", words.join(" "))
 }
 
+/// Runs a command that repeats the test `name` of this program in another process.
+///
+/// # Panics
+/// If the test fails, or if the program has no test of this name, for which the harness has no error.
+pub fn run_test(command: &mut Command, name: &str) {
+    let output = command.stderr(Stdio::inherit()).output().expect("this program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
+    assert!(output.status.success(), "{name} failed in its own process: {}", output.status);
+    assert!(said.contains("test result: ok. 1 passed"), "no test is named {name}");
+}
+
 /// Returns the name of the running test, after that of its program.
 fn running_test() -> String {
     let program = env::current_exe().unwrap_or_default();
@@ -165,6 +177,7 @@ fn running_test() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::AssertUnwindSafe;
 
     /// Returns `true` if the test passes in a new process, and its output.
     fn run(test: &str, threads: &str, variables: &[(&str, &str)]) -> (bool, String) {
@@ -173,6 +186,16 @@ mod tests {
         let output = command.envs(variables.iter().copied()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         (output.status.success(), said)
+    }
+
+    #[test]
+    fn a_repeated_test_exists() {
+        let repeat = |name: &str| {
+            let mut command = Command::new(env::current_exe().unwrap());
+            command.args([name, "--exact", "--ignored"]).env_remove(LIST).env_remove(TEST_ALL);
+            std::panic::catch_unwind(AssertUnwindSafe(|| run_test(&mut command, name))).is_ok()
+        };
+        assert!(repeat("tests::has_testbeds_or_not") && !repeat("tests::has_testbed_or_not"));
     }
 
     #[test]

@@ -207,7 +207,7 @@ fn a_delay_adds_its_amount() {
 
 #[test]
 fn restored_link_delivers_all_packets() {
-    apart("a_link_that_is_mended_harms_nothing", || {
+    apart("restored_link_delivers_all_packets", || {
         let two = two();
         for harm in [
             Harm::Lose(500_000_000),

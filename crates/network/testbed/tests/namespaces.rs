@@ -6,7 +6,10 @@ mod common;
 
 use anabranch_testbed::{Fabric, Marking, Queue, Role};
 use anabranch_testkit::skip;
-use anabranch_wire::paths::{self, PathRequest};
+use anabranch_wire::{
+    paths::{self, LabelPath, PathRequest},
+    verbs::port_pairs,
+};
 use common::{apart, best_of_three, build, plain, plan};
 use std::{
     collections::BTreeMap,
@@ -71,9 +74,49 @@ fn datagrams_cross_one_spine_and_are_counted_to_the_byte() {
     });
 }
 
+/// Returns the name of the spine that each traced path to `to` leads over.
+fn spines(fabric: &Fabric, found: &[LabelPath], to: Ipv4Addr) -> Vec<String> {
+    let plan = fabric.plan();
+    let spine_at = |at: Ipv4Addr| {
+        let upper = plan.cables.iter().find(|cable| cable.upper.address == at).map(|cable| cable.upper.node);
+        upper.filter(|node| plan.nodes[*node].role == Role::Spine).map(|node| plan.nodes[node].name.clone())
+    };
+    let spine = |path: &LabelPath| {
+        assert_eq!(path.hops.len(), 4, "leaf, spine, leaf, host: {path:?}");
+        assert!(path.hops.iter().all(Option::is_some), "{path:?}");
+        let last = path.hops[3].unwrap();
+        assert_eq!((last.at, last.is_last), (to, true));
+        spine_at(path.hops[1].unwrap().at).unwrap()
+    };
+    found.iter().map(spine).collect()
+}
+
+/// Sends a datagram with each source and destination port from `host0` to `host1`, each of another size. Returns the bytes per
+/// spine: those counted, and those expected from `map`, the spine of each.
+fn sent_over_spines(
+    fabric: &Fabric,
+    ports: &[(u16, u16)],
+    map: &[String],
+) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let (mut by_counters, mut by_map) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
+    let before = packets(fabric);
+    for (label, ((from, to), spine)) in ports.iter().zip(map).enumerate() {
+        let size = 100 + label * 8;
+        socket(fabric, "host0", *from).send_to(&vec![1; size], address(fabric, "host1", *to)).unwrap();
+        *by_map.entry(spine.clone()).or_default() += size as u64 + HEADERS;
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    for (port, count) in packets(fabric) {
+        if let Some(spine) = port.strip_prefix("leaf0->spine") {
+            by_counters.insert(format!("spine{spine}"), count.bytes - before[&port].bytes);
+        }
+    }
+    (by_counters, by_map)
+}
+
 #[test]
 fn discovered_paths_match_counters_and_repeat() {
-    apart("paths_found_are_those_that_the_counters_say_and_the_same_after_every_start", || {
+    apart("discovered_paths_match_counters_and_repeat", || {
         const PORTS: u16 = 256;
         let mut maps = Vec::new();
         for start in 0..3 {
@@ -83,42 +126,13 @@ fn discovered_paths_match_counters_and_repeat() {
                 PathRequest { to, first_port: 30_000, labels: PORTS, hops: 6, timeout: Duration::from_millis(500) };
             let host = fabric.plan().node("host0").unwrap();
             let found = fabric.within(host, || paths::discover(&request)).unwrap().unwrap();
-            let plan = fabric.plan();
-            let spine_at = |at: Ipv4Addr| {
-                let upper = plan.cables.iter().find(|cable| cable.upper.address == at).map(|cable| cable.upper.node);
-                upper.filter(|node| plan.nodes[*node].role == Role::Spine).map(|node| plan.nodes[node].name.clone())
-            };
-            let map: Vec<Option<String>> = found
-                .iter()
-                .map(|path| {
-                    assert_eq!(path.hops.len(), 4, "leaf, spine, leaf, host: {path:?}");
-                    assert!(path.hops.iter().all(Option::is_some), "{path:?}");
-                    let last = path.hops[3].unwrap();
-                    assert_eq!((last.at, last.is_last), (*to.ip(), true));
-                    spine_at(path.hops[1].unwrap().at)
-                })
-                .collect();
-            assert!(map.iter().all(Option::is_some));
+            let map = spines(&fabric, &found, *to.ip());
             if start == 0 {
-                let sizes: Vec<usize> = (0..usize::from(PORTS)).map(|label| 100 + label * 8).collect();
-                let mut by_counters: BTreeMap<String, u64> = BTreeMap::new();
-                let mut by_map: BTreeMap<String, u64> = BTreeMap::new();
-                let before = packets(&fabric);
-                for (label, size) in sizes.iter().enumerate() {
-                    let here = socket(&fabric, "host0", 30_000 + label as u16);
-                    let there = SocketAddrV4::new(*to.ip(), 7000 + label as u16);
-                    here.send_to(&vec![1; *size], there).unwrap();
-                    *by_map.entry(map[label].clone().unwrap()).or_default() += *size as u64 + HEADERS;
-                }
-                std::thread::sleep(Duration::from_millis(300));
-                for (port, count) in packets(&fabric) {
-                    if let Some(spine) = port.strip_prefix("leaf0->spine") {
-                        by_counters.insert(format!("spine{spine}"), count.bytes - before[&port].bytes);
-                    }
-                }
+                let ports: Vec<(u16, u16)> = (0..PORTS).map(|label| (30_000 + label, 7000 + label)).collect();
+                let (by_counters, by_map) = sent_over_spines(&fabric, &ports, &map);
                 assert_eq!(by_counters, by_map, "bytes, of packets whose sizes tell them apart");
                 // Six spines, 256 ports: 42.7 each, and five standard deviations (5.96 each) around it.
-                let counts = |spine: &String| map.iter().flatten().filter(|other| *other == spine).count();
+                let counts = |spine: &String| map.iter().filter(|other| *other == spine).count();
                 assert!(by_map.keys().all(|spine| (13..=72).contains(&counts(spine))), "{by_map:?}");
             }
             if !fabric.missing().is_empty() {
@@ -128,6 +142,29 @@ fn discovered_paths_match_counters_and_repeat() {
             maps.push(map);
         }
         assert!(maps.windows(2).all(|pair| pair[0] == pair[1]), "one map");
+    });
+}
+
+/// Packets of queue pairs have one destination port, and their flow labels choose the source ports.
+#[test]
+fn queue_pairs_are_traced_to_their_spines() {
+    apart("queue_pairs_are_traced_to_their_spines", || {
+        let fabric = build(plan(3, 1, "200Mbps", 4180, plain()));
+        let to = *address(&fabric, "host1", 0).ip();
+        let pairs = port_pairs(1..=32);
+        let host = fabric.plan().node("host0").unwrap();
+        let timeout = Duration::from_millis(500);
+        let found = fabric.within(host, || paths::discover_pairs(to, &pairs, 6, timeout)).unwrap().unwrap();
+        let map = spines(&fabric, &found, to);
+        let (by_counters, by_map) = sent_over_spines(&fabric, &pairs, &map);
+        assert_eq!(by_counters, by_map, "bytes, of packets whose sizes tell them apart");
+        // That 32 labels miss one of three spines has a chance of 3 (2/3)^32, 7 in a million.
+        let groups = paths::groups(&found);
+        assert_eq!(groups.len(), 3, "{groups:?}");
+        for group in groups {
+            let spine = &map[group[0] as usize];
+            assert!(group.iter().all(|label| map[*label as usize] == *spine), "{group:?}");
+        }
     });
 }
 
@@ -149,7 +186,7 @@ fn stream(socket: &UdpSocket, to: SocketAddrV4, size: usize, rate: f64, time: Du
 
 #[test]
 fn link_carries_its_rate_and_the_degraded_one() {
-    apart("a_link_carries_its_rate_and_what_it_is_slowed_to", || {
+    apart("link_carries_its_rate_and_the_degraded_one", || {
         let fabric = build(plan(1, 1, "50Mbps", 4180, plain()));
         let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
         let to = address(&fabric, "host1", 9000);
@@ -267,7 +304,7 @@ fn a_port_marks_only_above_its_threshold() {
 
 #[test]
 fn trimmed_overload_loses_no_packets() {
-    apart("an_overload_that_is_trimmed_loses_nothing", || {
+    apart("trimmed_overload_loses_no_packets", || {
         let queue = Queue { limit: 150_000, marking: None, trimming: true };
         let Some(fabric) = equipped("60Mbps", queue) else { return };
         let cable = fabric.plan().cable_named("leaf0-spine0").unwrap();

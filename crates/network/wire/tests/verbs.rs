@@ -188,7 +188,7 @@ fn hopper_leaves_a_slow_label() {
     with_library("hopper_leaves_a_slow_label", "slow", || {
         let (sent, served) = transfer("hopper", BYTES, |_| {});
         check("hopper", &sent, &served, BYTES);
-        // After some 28 of 96 chunks the label of one becomes twenty times as slow. Two more chunks use it
+        // After some 28 of 96 chunks the label of one becomes twenty times as slow. One more chunk uses it
         // (`hopper_leaves_a_slow_path_after_one_chunk` in chunks.rs); two of three use other labels.
         let most = sent.by_label.iter().map(|(_, chunks)| *chunks).max().unwrap();
         assert!(sent.counters.path_switches >= 1 && sent.counters.probes >= 2, "{:?}", sent.counters);

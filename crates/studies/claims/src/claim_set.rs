@@ -123,6 +123,11 @@ impl ClaimSet {
         unique("study", self.studies.iter().map(|study| (&study.id, &study.place)).collect())?;
         unique("figure", self.figures.iter().map(|figure| (&figure.id, &figure.place)).collect())?;
         unique("claim", self.claims.iter().map(|claim| (&claim.id, &claim.place)).collect())?;
+        // The command accepts the id of a figure or of a claim.
+        if let Some(claim) = self.claims.iter().find(|claim| self.figures.iter().any(|figure| figure.id == claim.id)) {
+            let message = format!("a figure and a claim are named `{}`", claim.id);
+            return Err(ScenarioError::new(message).at(claim.place.clone()).help("name the claim differently"));
+        }
         unique("reading", self.readings.iter().map(|reading| (&reading.id, &reading.place)).collect())?;
         unique("open parameter", self.open.iter().map(|open| (&open.key, &open.place)).collect())?;
         let readings: Vec<&str> = self.readings.iter().map(|reading| reading.id.as_str()).collect();

@@ -187,6 +187,7 @@ fn errors_name_position_and_nearest_choice() {
         ("published = -15", "published = 0", "other than zero"),
         ("published = -15", "published = -15\norder = []", "has no meaning"),
         ("id = \"order\"", "id = \"ahead\"", "is defined twice"),
+        ("id = \"order\"", "id = \"fig1\"", "a figure and a claim are named `fig1`"),
         ("bins = [\"32KiB\"]", "bins = [\"32KiB\", \"1KiB\"]", "ascending"),
         ("order = [\"prime\", [\"ecmp\"]]", "order = [\"prime\"]", "best first"),
         ("seeds = 3", "seeds = \"three\"", "whole number"),

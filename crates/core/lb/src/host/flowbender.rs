@@ -20,8 +20,8 @@ pub const ABOUT: About = About {
     summary: "a flow changes its tag when too many ACKs of a round trip were marked (or late)",
     source: "specification 3.1; FlowBender, CoNEXT 2014; Hopper §4 (variant rtt)",
     description: "At the end of every round trip the share of marked ACKs is compared with `t`; after `n` congested \
-        round trips in a row the flow's tag moves to another of `range` values. Variant `rtt` counts ACKs whose round \
-        trip exceeds `rtt_threshold` instead of marks.",
+        round trips in a row the flow's tag moves to the next value, without bound or among `range` (`value`). Variant \
+        `rtt` counts ACKs whose round trip exceeds `rtt_threshold` instead of marks.",
 };
 
 choices! {

@@ -46,7 +46,7 @@ parameters! {
     pub struct Hf2tParameters {
         /// The switches' flowlet timeout F; auto: that of the simulated switches, on a real network one base round trip
         /// of the flow. With less, no held packet begins a flowlet.
-        flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: one round trip, 12.5 us on the slides' fabric";
+        flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: that of the switches";
         /// Scales alpha with the length of the flowlet; otherwise alpha is 1 ("No Dynamic T").
         dynamic: bool = true, source "HF2T slides";
         /// Source of T.

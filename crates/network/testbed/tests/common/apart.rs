@@ -1,7 +1,7 @@
 //! A test in mount and network namespaces of its own.
 
 use anabranch_testbed::space;
-use anabranch_testkit::has_no_testbed;
+use anabranch_testkit::{has_no_testbed, run_test};
 use std::{
     ffi::OsString,
     sync::{Mutex, PoisonError},
@@ -23,6 +23,5 @@ pub(crate) fn apart(name: &str, test: impl FnOnce()) {
         Err(error) if has_no_testbed(&error.to_string()) => return,
         Err(error) => panic!("{error}"),
     };
-    let status = command.status().unwrap();
-    assert!(status.success(), "{name} failed inside its namespaces");
+    run_test(&mut command, name);
 }
