@@ -201,7 +201,6 @@ fn an_empty_store_leaves_rows_and_their_cost() {
         }
     }
     folder.file("repository/README.md", "");
-    folder.file("repository/docs/page.md", "");
     let rows = std::fs::read_to_string(claims.join("rows/hopper/testbed.quick.csv")).unwrap();
     folder.file("repository/claims/rows/hopper/testbed.quick.csv", &rows);
     let output = folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--write-docs=repository"]);
