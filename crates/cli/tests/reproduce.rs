@@ -210,6 +210,14 @@ fn an_empty_store_leaves_rows_and_their_cost() {
     assert!(missing.contains("\nhadoop,quick,") && !missing.contains("\ntestbed,quick,"), "{missing}");
 }
 
+/// A figure of a study that has no quick scale.
+#[test]
+fn nothing_to_run_takes_no_time() {
+    let output = Folder::new("reproduce-nothing").run(&["reproduce", "hopper", "fig4-20ms", "--dry-run"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("0 runs, 0 missing") && said.contains("about 0.00 CPU hours, 0 minutes"), "{said}");
+}
+
 #[test]
 fn unknown_names_suggest_the_nearest() {
     let folder = Folder::new("reproduce-wrong");

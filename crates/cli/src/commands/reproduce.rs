@@ -177,7 +177,8 @@ fn write_docs(
 fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reproduce) -> Result<(), Failure> {
     let costs = reproduction.costs(output, arguments.any_commit)?;
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
-    let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
+    // The sum of nothing is -0.
+    let seconds = costs.iter().map(|cost| cost.seconds).sum::<f64>() + 0.0;
     let threads = threads(&arguments.options);
     let repeated = reproduction.due(output, &settings(arguments)).len().saturating_sub(missing);
     if arguments.options.format == Format::Json {
