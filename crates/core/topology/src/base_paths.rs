@@ -1,6 +1,6 @@
 use crate::{
     LinkId, NodeId, Routes, Topology,
-    paths::{along, base_costs, base_ports, follow},
+    paths::{along, base_costs, base_ports, follow_hosts},
 };
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl BasePaths {
         if topology.guidance.is_none() {
             let routes = self.routes.get_or_insert_with(|| topology.routes());
             let first = |at: NodeId, to: NodeId| routes.first(at.0 - topology.hosts, to.0 - topology.hosts);
-            follow(topology, first, src, dst, &mut self.path);
+            follow_hosts(topology, first, src, dst, &mut self.path);
             return &self.path;
         }
         if self.costs.is_empty() {
@@ -30,7 +30,7 @@ impl BasePaths {
         }
         let to = topology.edge_switch(dst);
         let ports = self.ports.entry(to).or_insert_with(|| base_ports(topology, to, &self.costs));
-        follow(topology, along(topology, ports), src, dst, &mut self.path);
+        follow_hosts(topology, along(topology, ports), src, dst, &mut self.path);
         &self.path
     }
 }

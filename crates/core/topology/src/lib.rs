@@ -11,6 +11,7 @@ mod guidance;
 mod guide;
 mod kinds;
 mod overrides;
+mod pairs;
 mod partition;
 mod paths;
 mod propose;
@@ -30,6 +31,7 @@ pub use kinds::{
     LeafSpineParameters, RailOnlyParameters, RailOptimisedParameters, Scale, SlimFlyParameters, TopologyParameters,
 };
 pub use overrides::LinkOverride;
+pub use pairs::{Pair, Pairs, Step};
 pub use partition::partition;
 pub use propose::{Proposal, propose};
 pub use routes::{Group, NextHops, Routes};

@@ -50,7 +50,7 @@ fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
 pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     let mut path = Vec::new();
     let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph));
-    follow(graph, along(graph, &ports), src, dst, &mut path);
+    follow_hosts(graph, along(graph, &ports), src, dst, &mut path);
     path
 }
 
@@ -58,22 +58,32 @@ pub(crate) fn along<'a>(graph: &'a Graph, ports: &'a [u16]) -> impl Fn(NodeId, N
     |at, _| graph.out_links(at)[usize::from(ports[(at.0 - graph.hosts) as usize])]
 }
 
-/// Appends the path on which `next` returns the link at a switch towards another one.
-pub(crate) fn follow(
+/// Appends the path between two hosts, as [`follow`].
+pub(crate) fn follow_hosts(
     graph: &Graph,
-    next: impl Fn(NodeId, NodeId) -> LinkId,
+    next: impl FnMut(NodeId, NodeId) -> LinkId,
     src: u32,
     dst: u32,
     path: &mut Vec<LinkId>,
 ) {
-    let (mut at, to) = (graph.edge_switch(src), graph.edge_switch(dst));
     path.push(graph.host_uplink(src));
+    follow(graph, next, graph.edge_switch(src), graph.edge_switch(dst), path);
+    path.push(graph.host_uplink(dst).reverse());
+}
+
+/// Appends the path between two switches on which `next` returns the link at a switch towards the second one.
+pub(crate) fn follow(
+    graph: &Graph,
+    mut next: impl FnMut(NodeId, NodeId) -> LinkId,
+    mut at: NodeId,
+    to: NodeId,
+    path: &mut Vec<LinkId>,
+) {
     while at != to {
         let link = next(at, to);
         path.push(link);
         at = graph.link(link).to;
     }
-    path.push(graph.host_uplink(dst).reverse());
 }
 
 /// Returns the cost of each link: its time in topologies with guided paths, else one hop.
