@@ -345,6 +345,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         let transport = Transport::new(&TransportParameters::Uet(UetTransport::default()), &network);
         let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), Probing::default());
@@ -379,9 +380,10 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         let mut uet = UetTransport::default();
-        uet.uet.window = BytesOrBdp::Bytes(1 << 20);
+        uet.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(1 << 20));
         let transport = Transport::new(&TransportParameters::Uet(uet), &network);
         let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), TenNanoseconds::default());
         for name in [0u32, 1] {

@@ -243,6 +243,26 @@ impl Pairs {
         hosts + *between
     }
 
+    /// Returns the links of all shortest paths between the edge switches of two hosts; where the paths are alike and not
+    /// `all` are requested, those of one path.
+    pub fn links(&mut self, topology: &Topology, src: u32, dst: u32, all: bool) -> impl Iterator<Item = LinkId> {
+        let one = self.first(topology, src, dst) || self.are_alike && !all;
+        if !one {
+            let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+            let routes = self.routes.get_or_insert_with(|| topology.routes());
+            self.dag.between(topology, routes, from, to);
+        }
+        let dag = if one { &[] } else { &self.dag.links[..] };
+        let path = if one { &self.path[..] } else { &[] };
+        path.iter().copied().chain(dag.iter().map(|(.., link)| *link))
+    }
+
+    /// Returns the number of links of a shortest path between the edge switches of two hosts.
+    pub fn hops(&mut self, topology: &Topology, src: u32, dst: u32) -> u64 {
+        self.first(topology, src, dst);
+        self.path.len() as u64
+    }
+
     /// Puts the first shortest path between the edge switches into `path`; returns `true` if there is no other.
     fn first(&mut self, topology: &Topology, src: u32, dst: u32) -> bool {
         let routes = self.routes.get_or_insert_with(|| topology.routes());

@@ -17,6 +17,11 @@ pub trait ControlCapabilities {
         false
     }
 
+    /// Returns `true` if the base round trip of every flow is that of the run's longest pair.
+    fn takes_longest_rtt(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if it requires a go-back-N receiver and a window of one BDP (RoCEv2 only).
     fn requires_go_back_n(&self) -> bool {
         false

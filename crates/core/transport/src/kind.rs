@@ -91,6 +91,14 @@ pub trait Protocol: TransportSettings {
     fn resolve(&self, network: &Network) -> Self::Config;
 }
 
+/// Returns the message on a timeout that passes before a reply can arrive.
+pub(crate) fn short_timeout(key: &str, found: Time, base_rtt: Time) -> String {
+    format!(
+        "transport.{key}: found {found}, expected at least the base round trip of {base_rtt}: every packet would be retransmitted \
+         before its acknowledgement can arrive"
+    )
+}
+
 /// The constants of a run, shared by all its flows.
 pub trait Constants: Clone + Debug {
     /// Shift of the base round trip since the flows opened.
@@ -245,8 +253,9 @@ pub trait Receiving: Clone + Debug {
         0
     }
 
-    /// Processes a trimmed packet; returns the NACK. Transports without trimming return `None`.
-    fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32) -> Option<Reply> {
+    /// Processes a trimmed packet, which may have requested an immediate ACK; returns the NACK. Transports without trimming
+    /// return `None`.
+    fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32, _ack_request: bool) -> Option<Reply> {
         None
     }
     /// Time at which [`Receiving::on_timer`] is due.

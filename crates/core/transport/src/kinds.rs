@@ -239,8 +239,8 @@ impl Receiver {
         of!(self, Receiver(receiver) => receiver.limit_early(bytes));
     }
     /// See [`Receiving::on_header`].
-    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Reply> {
-        both!(self, transport: Receiver(receiver, config) => receiver.on_header(config, psn, tag))
+    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32, ack_request: bool) -> Option<Reply> {
+        both!(self, transport: Receiver(receiver, config) => receiver.on_header(config, psn, tag, ack_request))
     }
     /// See [`Receiving::on_timer`].
     pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Reply> {

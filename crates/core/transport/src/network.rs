@@ -2,18 +2,22 @@
 
 use anabranch_units::{Rate, Time};
 
-/// Properties of the network that a transport needs before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Properties of the network between a pair of hosts that its transport needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// Base RTT of the longest path: a full packet and its acknowledgement on the empty network.
+    /// Base round trip: a full packet and its acknowledgement on the empty network, over the longest of the pair's paths.
     pub base_rtt: Time,
-    /// Bandwidth-delay product of that RTT, in bytes on the wire.
+    /// Bandwidth-delay product of that round trip and the rate that the pair's ports allow, in bytes on the wire.
     pub bdp: u64,
-    /// Time to drain one full data queue at the slowest link between switches.
+    /// The largest base round trip and product of any pair of the run.
+    pub longest: (Time, u64),
+    /// Time to drain one full data queue at the slowest port on the pair's paths.
     pub queue_drain: Time,
+    /// Longest time that a packet or its header can wait in queues on its way without a drop.
+    pub max_wait: Time,
     /// `true` if switches trim packets.
     pub trimming: bool,
-    /// Rate of a host's port.
+    /// Rate of the sender's port.
     pub nic_rate: Rate,
 }
 

@@ -17,9 +17,16 @@ const HEADER: u64 = 64;
 fn config(control: &str, window_packets: u64, ack_every: u32) -> UetConfig {
     let mut transport = UetTransport::default();
     transport.set("congestion_control", &Raw::Text(control.into())).unwrap();
-    transport.uet.window = BytesOrBdp::Bytes(window_packets * (MTU + HEADER));
+    transport.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(window_packets * (MTU + HEADER)));
     transport.uet.ack_every = ack_every;
-    let network = Network { base_rtt: RTT, bdp: 400_000, queue_drain: RTT, trimming: true, nic_rate: Rate::gbps(400) };
+    let network = Network {
+        base_rtt: RTT,
+        bdp: 400_000,
+        queue_drain: RTT,
+        trimming: true,
+        nic_rate: Rate::gbps(400),
+        ..Network::default()
+    };
     UetConfig::new(&transport, &network)
 }
 
@@ -101,7 +108,7 @@ proptest! {
                 1 if !data.is_empty() => {
                     let (arrival, trimmed) = data.swap_remove(stream.below(data.len() as u64) as usize);
                     let reply = if trimmed {
-                        Some(Err(receiver.on_header(&config, arrival.psn, arrival.tag).unwrap().into()))
+                        Some(Err(receiver.on_header(&config, arrival.psn, arrival.tag, arrival.ack_request).unwrap().into()))
                     } else {
                         receiver.on_data(&config, Time::ZERO, &arrival).0.map(|ack| Ok(ack.into()))
                     };
@@ -243,6 +250,6 @@ fn acknowledgements_of_unsent_packets_are_ignored() {
 
 #[test]
 fn memory_per_flow() {
-    assert!(size_of::<UetSender>() <= 384 && size_of::<UetReceiver>() <= 192);
     println!("sender {} B, receiver {} B", size_of::<UetSender>(), size_of::<UetReceiver>());
+    assert!(size_of::<UetSender>() <= 384 && size_of::<UetReceiver>() <= 192);
 }

@@ -37,7 +37,8 @@ fn pair_of(window: u64, ack_every: u32, scheme: HostParameters, run_length: u32,
     let mut uet = UetTransport::default();
     uet.uet.mtu = Bytes(MTU);
     uet.uet.header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
-    uet.uet.window = BytesOrBdp::Bytes(window * (MTU + header::DATA_HEADER as u64 + OVERHEAD));
+    uet.uet.window =
+        anabranch_settings::Auto::Value(BytesOrBdp::Bytes(window * (MTU + header::DATA_HEADER as u64 + OVERHEAD)));
     uet.uet.ack_every = ack_every;
     uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
     uet.uet.set("rto_rule", &Raw::Text(rto_rule.into())).unwrap();

@@ -16,7 +16,7 @@ const CATCH_UP: Time = Time::from_us(100);
 fn pair() -> Pair {
     let mut uet = UetTransport::default();
     uet.uet.mtu = Bytes(1000);
-    uet.uet.window = BytesOrBdp::Bytes(16 << 20);
+    uet.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(16 << 20));
     uet.uet.ack_every = 1;
     uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
     let settings = Settings {

@@ -18,7 +18,7 @@ const MESSAGES: usize = 3;
 
 fn settings(scheme: &str, labels: u32) -> Settings {
     let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.window) = (Bytes(1000), BytesOrBdp::Bytes(131_072));
+    (uet.uet.mtu, uet.uet.window) = (Bytes(1000), Auto::Value(BytesOrBdp::Bytes(131_072)));
     uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
     let wire = WireParameters {
         labels,

@@ -150,7 +150,7 @@ fn sample_balancers(
         let sample = &mut samples[usize::from(flow.of.balancer)];
         sample.open += 1;
         sample.in_flight += flow.sender.in_flight();
-        sample.window += flow.sender.allowed(plan.transport_of(flow.of.flow.0), Time::from_ps(now)).0.unwrap_or(0);
+        sample.window += flow.sender.allowed(plan.transports.of(flow.of.transport), Time::from_ps(now)).0.unwrap_or(0);
         sample.retransmitted += flow.sender.retransmitted();
         sample.path_switches += flow.path_switches();
     }

@@ -103,7 +103,7 @@ impl Skips {
             Phase::ShortenSenders => {
                 for flow in hosts.open_flows() {
                     let packets = check.packets[flow.at()].load(Relaxed);
-                    hosts.sender_mut(flow).expect("an open flow").shorten(plan.transport_of(flow.0), packets);
+                    hosts.sender_mut(flow).expect("an open flow").shorten(plan.transports.main(), packets);
                 }
                 None
             }
@@ -166,7 +166,7 @@ impl Skips {
             let packets = bytes as u64 / check.mtu;
             check.packets[samples.flow.at()].store(packets, Relaxed);
             check.skipped[samples.flow.at()].fetch_add(packets, Relaxed);
-            let transport = plan.transport_of(samples.flow.0);
+            let transport = plan.transports.main();
             hosts.receiver_mut(samples.flow).expect("an open flow").shorten(transport, packets);
         }
         self.jumps.push(Jump { at: now, by: jump });

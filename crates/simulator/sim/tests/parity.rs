@@ -13,7 +13,7 @@ use anabranch_lb::{
     replay,
 };
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Auto, Parameters, Raw};
 use anabranch_topology::NodeId;
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
@@ -67,7 +67,7 @@ const HOP: Time = Time::from_us(1);
 fn transport() -> TransportParameters {
     let mut uet = UetTransport::default();
     (uet.uet.mtu, uet.uet.header, uet.uet.ack_size) = (Bytes(MTU), Bytes(HEADER), Bytes(HEADER));
-    (uet.uet.window, uet.uet.ack_every) = (BytesOrBdp::Bytes(1 << 20), 1);
+    (uet.uet.window, uet.uet.ack_every) = (Auto::Value(BytesOrBdp::Bytes(1 << 20)), 1);
     uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
     TransportParameters::Uet(uet)
 }

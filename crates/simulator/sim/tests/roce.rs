@@ -179,7 +179,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
     for seed in 1..40 {
         let mut setup = roce_setup(ring.clone(), flows(&list), "ops", Profile::Lossless);
         roce(&mut setup).set("congestion_control", &text("none")).unwrap();
-        roce(&mut setup).rto = Never::Never;
+        roce(&mut setup).rto = Auto::Value(Never::Never);
         setup.fabric.shared_buffer = Bytes(300_000);
         setup.fabric.ecn = false;
         setup.seed = seed;

@@ -128,7 +128,7 @@ fn on_data(
     let ack = match payload {
         None => {
             state.counters.trimmed += 1;
-            incoming.receiver().on_header(transport, data.psn, data.tag)
+            incoming.receiver().on_header(transport, data.psn, data.tag, data.ack_request)
         }
         Some(payload) => {
             let (steering, length) = (data.steering, data.length);

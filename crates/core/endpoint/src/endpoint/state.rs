@@ -286,12 +286,15 @@ impl State {
 }
 
 pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
+    let bdp = settings.rate.bytes_in(base_rtt);
     let network = Network {
         base_rtt,
-        bdp: settings.rate.bytes_in(base_rtt),
+        bdp,
+        longest: (base_rtt, bdp),
         queue_drain: settings.queue_drain,
         trimming: true,
         nic_rate: settings.rate,
+        ..Network::default()
     };
     Transport::new(&settings.transport, &network)
 }

@@ -78,7 +78,9 @@ impl Server {
 
     pub(crate) fn cookie(&mut self, from: SocketAddr, greeting: &Greeting) -> Cookie {
         let replies = self.respond(from, &hello(greeting, &[0; COOKIE_BYTES]));
-        match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).next() {
+        // ACKs of a timer may precede it.
+        let is_other = |packet: &Result<Packet<'_>, _>| !matches!(packet, Ok(Packet::Ack { .. }));
+        match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).find(|(_, packet)| is_other(packet)) {
             Some((To::Address(to), Ok(Packet::Retry { connection, nonce, cookie }))) => {
                 assert_eq!((*to, connection, nonce), (from, greeting.connection, greeting.nonce));
                 cookie

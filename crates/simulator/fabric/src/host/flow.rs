@@ -3,7 +3,7 @@
 use crate::{
     ids::{FlowId, HostId},
     measure::{Counted, SampledSender, Timeline},
-    plan::Plan,
+    plan::{Plan, TransportId},
 };
 use anabranch_endpoint::{Flow, Transports};
 use anabranch_transport::Transport;
@@ -12,6 +12,7 @@ use anabranch_units::Time;
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) flow: FlowId,
+    pub(crate) transport: TransportId,
     pub(super) src: HostId,
     pub(super) dst: HostId,
     pub(crate) balancer: u8,
@@ -32,7 +33,7 @@ pub(crate) struct Sending {
 impl Transports<Sending> for Plan<'_> {
     #[inline]
     fn of<'a>(&'a self, flow: &'a Sending) -> &'a Transport {
-        self.transport_of(flow.flow.0)
+        self.transports.of(flow.transport)
     }
 }
 
@@ -48,7 +49,7 @@ impl Sending {
 pub(crate) type SenderFlow = Flow<Sending>;
 
 pub(crate) fn sample_sender(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SampledSender {
-    let (window, rate) = flow.sender.allowed(plan.transport_of(flow.of.flow.0), Time::from_ps(now));
+    let (window, rate) = flow.sender.allowed(plan.transports.of(flow.of.transport), Time::from_ps(now));
     SampledSender {
         sent_packets: counted.sent,
         in_flight: flow.sender.in_flight(),

@@ -27,7 +27,7 @@ use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
 use outcome::{HostCounters, Received, Sent};
-use receiver::Receivers;
+use receiver::{Open, Receivers};
 use sender::Senders;
 
 /// Returns a time that has come.
@@ -101,7 +101,7 @@ impl Hosts {
         let of = &plan.flow(flow);
         if of.src == host.0 {
             self.senders.on_timer(&mut self.nics, cx, flow);
-        } else if let Some(answer) = self.receivers.on_timer(cx, flow) {
+        } else if let Some(answer) = self.receivers.on_timer(cx, host, flow) {
             let data = Packet {
                 flow: flow.0,
                 src: of.src,
@@ -146,7 +146,7 @@ impl Hosts {
     }
 
     pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
-        self.receivers.open.get(self.receivers.slots.get(flow.0).at())
+        self.receivers.open.get(self.receivers.slots.get(flow.0).at()).map(|open| &open.receiver)
     }
 
     /// Returns the flows that are open at their sender, in arbitrary order.
@@ -160,7 +160,7 @@ impl Hosts {
     }
 
     pub(crate) fn receiver_mut(&mut self, flow: FlowId) -> Option<&mut Receiver> {
-        self.receivers.open.get_mut(self.receivers.slots.get(flow.0).at())
+        self.receivers.open.get_mut(self.receivers.slots.get(flow.0).at()).map(|open| &mut open.receiver)
     }
 
     /// Returns the flows that are open at their receiver, in order.
@@ -217,7 +217,7 @@ impl Hosts {
         }
         let Receivers { open, slots, received, .. } = &mut self.receivers;
         for flow in slots.numbers() {
-            if let Some(receiver) = open.get(slots.get(flow).at()) {
+            if let Some(Open { receiver, .. }) = open.get(slots.get(flow).at()) {
                 received.at_mut(flow).note(receiver);
             }
         }
@@ -274,7 +274,7 @@ impl Hosts {
         let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
         // A sender keeps 16 B per packet of its window, a receiver one bit.
         self.nics.flows.capacity() * (size_of::<SenderFlow>() + 16 * window)
-            + self.receivers.open.capacity() * (size_of::<Receiver>() + window / 8)
+            + self.receivers.open.capacity() * (size_of::<Open>() + window / 8)
             + self.nics.sent.memory()
             + self.receivers.received.memory()
             + self.senders.slots.memory()

@@ -277,8 +277,12 @@ impl Nics {
     pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot, cause: impl FnOnce(&Ctx<'_>) -> Cause) {
         let flow = &mut self.flows[slot.at()];
         let host = flow.of.src;
-        if self.nics[host.at()].turns.enter(slot.0, flow, cx.plan.transport_of(flow.of.flow.0), Time::from_ps(cx.now))
-            && let Some(timeline) = &mut flow.of.timeline
+        if self.nics[host.at()].turns.enter(
+            slot.0,
+            flow,
+            cx.plan.transports.of(flow.of.transport),
+            Time::from_ps(cx.now),
+        ) && let Some(timeline) = &mut flow.of.timeline
         {
             let paused = cx.ports.queues.paused_before(cx.plan.nic(host), flow.of.class, cx.now);
             timeline.unblock(cx.now, cause(cx), paused);
@@ -288,7 +292,7 @@ impl Nics {
     /// Adds a flow that its scheme no longer holds to its host's round. Its timeline counts the wait as the sender's.
     pub(super) fn resume(&mut self, cx: &Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
-        let (host, transport) = (flow.of.src, cx.plan.transport_of(flow.of.flow.0));
+        let (host, transport) = (flow.of.src, cx.plan.transports.of(flow.of.transport));
         self.nics[host.at()].turns.enter(slot.0, flow, transport, Time::from_ps(cx.now));
     }
 
@@ -304,7 +308,7 @@ impl Nics {
     #[inline]
     pub(super) fn arm_timer(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
-        if let Some(wanted) = flow.arm(cx.plan.transport_of(flow.of.flow.0), Time::from_ps(cx.now)) {
+        if let Some(wanted) = flow.arm(cx.plan.transports.of(flow.of.transport), Time::from_ps(cx.now)) {
             let Sending { src: host, flow, .. } = flow.of;
             cx.host_event(wanted.ps(), host, Event::FlowTimer { host, flow });
         }

@@ -8,16 +8,36 @@ use crate::{
     ids::{FlowId, HostId, PacketId, Slot},
     measure::Waits,
     packet::{ACK_REQUEST, MARKED, Packet},
-    plan::Plan,
+    plan::{Plan, TransportId},
 };
 use anabranch_transport::{DataArrival, Receiver, Reply};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
 use slab::Slab;
 
+/// The receiver of an open flow, and the time of its pending timer; `Time::MAX`: none.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) receiver: Receiver,
+    transport: TransportId,
+    timer_at: Time,
+}
+
+impl Open {
+    /// Returns the time of a timer to arm; `None` if the pending one suffices.
+    #[inline]
+    fn arm(&mut self) -> Option<Time> {
+        let deadline = self.receiver.deadline()?;
+        (deadline < self.timer_at).then(|| {
+            self.timer_at = deadline;
+            deadline
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Receivers {
-    pub(super) open: Slab<Receiver>,
+    pub(super) open: Slab<Open>,
     /// Per flow of the run.
     pub(super) slots: FlowTable<Slot>,
     pub(super) received: FlowTable<Received>,
@@ -61,18 +81,19 @@ impl Receivers {
             // The final reply was lost or is in flight: send it once more.
             cx.ports[id].complete(self.received.get(flow.0).done);
             let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
-            return Some(plan.transport_of(packet.flow).final_reply(size, &arrival));
+            return Some(plan.transports.main().final_reply(size, &arrival));
         }
         if slot == Slot::NONE {
             slot = self.open(cx, flow);
         }
-        let receiver = &mut self.open[slot.at()];
+        let open = &mut self.open[slot.at()];
+        let receiver = &mut open.receiver;
         let before = receiver.received_bytes();
         let held = cx.nics.is_shared.then(|| receiver.early_bytes());
         if let Some(held) = held {
             receiver.limit_early(cx.nics.share(host, held));
         }
-        let (answer, complete) = receiver.on_data(plan.transport_of(packet.flow), Time::from_ps(cx.now), &arrival);
+        let (answer, complete) = receiver.on_data(plan.transports.of(open.transport), Time::from_ps(cx.now), &arrival);
         if receiver.received_bytes() != before {
             // Cells take turns within a window, so time may step back.
             self.last_data = self.last_data.max(cx.now);
@@ -82,7 +103,7 @@ impl Receivers {
         }
         if complete {
             self.close(cx, flow, slot, id);
-        } else if let Some(deadline) = receiver.deadline() {
+        } else if let Some(deadline) = open.arm() {
             cx.host_event(deadline.ps(), host, Event::FlowTimer { host, flow });
         }
         answer
@@ -95,36 +116,44 @@ impl Receivers {
                 cx.ports[id].complete(self.received.get(flow.0).done);
                 let arrival = DataArrival { psn: u64::from(packet.psn), tag: packet.tag, ..DataArrival::default() };
                 let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
-                Some(plan.transport_of(packet.flow).final_reply(size, &arrival))
+                Some(plan.transports.main().final_reply(size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
-                self.open[slot.at()].on_header(plan.transport_of(packet.flow), u64::from(packet.psn), packet.tag)
+                let request = packet.flags & ACK_REQUEST != 0;
+                let Open { receiver, transport, .. } = &mut self.open[slot.at()];
+                receiver.on_header(plan.transports.of(*transport), u64::from(packet.psn), packet.tag, request)
             }
         }
     }
 
-    /// Returns a delayed acknowledgement that is due.
-    pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
+    /// Returns a delayed acknowledgement that is due; arms the timer again where it is not.
+    pub(super) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
-        let receiver = self.open.get_mut(self.slots.get(flow.0).at())?;
-        if receiver.deadline() == Some(now) { receiver.on_timer(cx.plan.transport_of(flow.0), now) } else { None }
+        let open = self.open.get_mut(self.slots.get(flow.0).at()).filter(|open| open.timer_at == now)?;
+        open.timer_at = Time::MAX;
+        let reply = open.receiver.on_timer(cx.plan.transports.of(open.transport), now);
+        if let Some(deadline) = open.arm() {
+            cx.host_event(deadline.ps(), host, Event::FlowTimer { host, flow });
+        }
+        reply
     }
 
     fn open(&mut self, cx: &mut Ctx<'_>, flow: FlowId) -> Slot {
         let (plan, of) = (cx.plan, &cx.plan.flow(flow));
-        let mut receiver = Receiver::new(plan.transport_of(flow.0), of.size);
+        let transport = plan.transports.number_of(plan.topology, of);
+        let mut receiver = Receiver::new(plan.transports.of(transport), of.size);
         cx.nics.open(HostId(of.dst), queue_pairs(plan, of));
         if let Some(bytes) = cx.nics.reserve(HostId(of.dst)) {
             receiver.limit_early(bytes);
         }
-        let slot = Slot(self.open.insert(receiver) as u32);
+        let slot = Slot(self.open.insert(Open { receiver, transport, timer_at: Time::MAX }) as u32);
         *self.slots.at_mut(flow.0) = slot;
         slot
     }
 
     fn close(&mut self, cx: &mut Ctx<'_>, flow: FlowId, slot: Slot, id: PacketId) {
-        let receiver = self.open.remove(slot.at());
+        let receiver = self.open.remove(slot.at()).receiver;
         *self.slots.at_mut(flow.0) = Slot::COMPLETE;
         let received = self.received.at_mut(flow.0);
         received.done = cx.now;

@@ -43,10 +43,12 @@ impl Senders {
         nics.catch_up(cx, src);
         let path = self.base_paths.path(plan.topology, flow.src, flow.dst);
         let shortest_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
-        let base_rtt = plan.longest_rtt.unwrap_or(shortest_rtt);
+        let transport = plan.transports.number_of(plan.topology, flow);
+        let network = plan.transports.network(transport);
+        let base_rtt = if plan.first_path_rtt { shortest_rtt } else { network.base_rtt };
         // Half of the hops between switches lead upwards; entropy values choose there.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
-        let sender = Sender::new(plan.transport_of(number.0), plan.nic_rate(flow.src), base_rtt, flow.size, time);
+        let sender = Sender::new(plan.transports.of(transport), plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.balancer_of(flow);
         let dead = dead_paths(plan, cx.tables, balancer, flow.src, flow.dst);
         let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
@@ -66,7 +68,7 @@ impl Senders {
             dst: flow.dst,
             size: flow.size,
             packets: sender.packets(),
-            bdp_packets: plan.bdp_packets,
+            bdp_packets: network.bdp.div_ceil(plan.wire_mtu),
             base_rtt,
             probe_rtt: base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
@@ -83,6 +85,7 @@ impl Senders {
         let scheme_slot = nics.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let sending = Sending {
             flow: number,
+            transport,
             src,
             dst: HostId(flow.dst),
             balancer,
@@ -114,7 +117,7 @@ impl Senders {
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();
         let ack = flow.on_ack(
-            plan.transport_of(packet.flow),
+            plan.transports.of(flow.of.transport),
             scheme,
             time,
             &packet.answer(),
@@ -153,7 +156,7 @@ impl Senders {
         nics.catch_up(cx, host);
         let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        nics.counters.timeouts += flow.on_timer(cx.plan.transport_of(number.0), scheme, time, &mut |_, _| ());
+        nics.counters.timeouts += flow.on_timer(cx.plan.transports.of(flow.of.transport), scheme, time, &mut |_, _| ());
         nics.arm_timer(cx, slot);
         nics.enter(cx, slot, |_| Cause::Timeout);
         nics.wake(cx, host);

@@ -5,13 +5,25 @@ use anabranch_backend::{
     FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, SlowedLimits, Trim, WireTimes,
 };
 use anabranch_settings::Never;
+use anabranch_units::{BytesOrBdp, Rate};
+
+/// Limits of a port's data queues.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PortLimits {
+    pub(crate) queue: u32,
+    pub(crate) marking: Marking,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    pub(crate) queue_limit: u32,
+    /// Limits of the ports of most links.
+    pub(crate) usual: PortLimits,
+    /// Those of the ports of links with another rate, where they differ.
+    others: Vec<(Rate, PortLimits)>,
+    /// Bytes of a data queue that senders keep to: its limit, or where ports share a buffer the marking threshold.
+    kept: Option<u32>,
     pub(crate) control_limit: u32,
     pub(crate) ecn: bool,
-    pub(crate) marking: Marking,
     pub(crate) mark_at: MarkAt,
     /// The limits of a slowed link fall with its rate.
     pub(crate) slowed_scale: bool,
@@ -32,26 +44,50 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Resolves `fabric` for packets of `wire_mtu` bytes; fails if a size does not fit into 32 bits.
-    pub(crate) fn new(fabric: &FabricParameters, bdp: u64, wire_mtu: u32) -> Result<Self, String> {
-        let bytes = |name: &str, value: u64| {
-            u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
+    /// Resolves `fabric` for packets of `wire_mtu` bytes and ports with links of `rates`, of which most have the first; `bdp`
+    /// returns the bandwidth-delay product of a port by its rate. Fails if a size in bytes does not fit into 32 bits; one in
+    /// products is cut there.
+    pub(crate) fn new(
+        fabric: &FabricParameters,
+        bdp: &dyn Fn(Rate) -> u64,
+        rates: &[Rate],
+        wire_mtu: u32,
+    ) -> Result<Self, String> {
+        let bytes = |name: &str, size: BytesOrBdp, rate: Rate| match size {
+            BytesOrBdp::Bytes(value) => {
+                u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
+            }
+            BytesOrBdp::Bdp(_) => Ok(size.bytes(bdp(rate)).min(u64::from(u32::MAX)) as u32),
         };
+        let port = |rate: Rate| -> Result<PortLimits, String> {
+            Ok(PortLimits {
+                queue: bytes("queue_limit", fabric.queue_limit, rate)?,
+                marking: Marking {
+                    kmin: bytes("ecn_kmin", fabric.ecn_kmin, rate)?,
+                    kmax: bytes("ecn_kmax", fabric.ecn_kmax, rate)?,
+                    pmax: fabric.ecn_pmax,
+                    beyond: match fabric.marked_bytes {
+                        MarkedBytes::All => 0,
+                        MarkedBytes::BeyondMinimum => wire_mtu + 1,
+                    },
+                },
+            })
+        };
+        let most = rates.first().copied().unwrap_or(Rate(1));
+        let usual = port(most)?;
+        let others = rates.iter().map(|rate| Ok((*rate, port(*rate)?))).collect::<Result<Vec<_>, String>>()?;
         let weights =
             if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
+        let kept = (fabric.shared_buffer.0 > 0).then(|| {
+            let half = u32::try_from(fabric.shared_buffer.0 / 2).unwrap_or(u32::MAX);
+            if fabric.ecn { usual.marking.kmax.min(half) } else { half }
+        });
         Ok(Limits {
-            queue_limit: bytes("queue_limit", fabric.queue_limit.bytes(bdp))?,
-            control_limit: bytes("control_limit", fabric.control_limit.bytes(bdp))?,
+            usual,
+            others: others.into_iter().filter(|(_, limits)| *limits != usual).collect(),
+            kept,
+            control_limit: bytes("control_limit", fabric.control_limit, rates.iter().copied().max().unwrap_or(most))?,
             ecn: fabric.ecn,
-            marking: Marking {
-                kmin: bytes("ecn_kmin", fabric.ecn_kmin.bytes(bdp))?,
-                kmax: bytes("ecn_kmax", fabric.ecn_kmax.bytes(bdp))?,
-                pmax: fabric.ecn_pmax,
-                beyond: match fabric.marked_bytes {
-                    MarkedBytes::All => 0,
-                    MarkedBytes::BeyondMinimum => wire_mtu + 1,
-                },
-            },
             mark_at: fabric.ecn_mark_at,
             slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,
             trimming: fabric.trimming,
@@ -69,6 +105,24 @@ impl Limits {
             whole_nanoseconds: fabric.wire_times == WireTimes::WholeNanoseconds,
             arrivals_first: fabric.simultaneous == Simultaneous::Arrival,
         })
+    }
+}
+
+impl Limits {
+    /// Returns the limits of the port of a link by its rate.
+    #[inline]
+    pub(crate) fn at(&self, rate: Rate) -> &PortLimits {
+        self.others.iter().find(|(other, _)| *other == rate).map_or(&self.usual, |(_, limits)| limits)
+    }
+
+    /// Returns the bytes that a full data queue holds.
+    pub(crate) fn held(&self, rate: Rate) -> u32 {
+        self.kept.unwrap_or(self.at(rate).queue)
+    }
+
+    /// Returns the longest data queue of any port, in bytes.
+    pub(crate) fn longest_queue(&self) -> u32 {
+        self.others.iter().map(|(_, limits)| limits.queue).fold(self.usual.queue, u32::max)
     }
 }
 

@@ -6,6 +6,7 @@ mod guided;
 mod limits;
 mod links;
 mod marking;
+mod pairs;
 mod scale_up;
 mod tables;
 mod transports;
@@ -16,11 +17,12 @@ pub use buffer::lossless_problem;
 pub(crate) use buffer::{Pool, QUEUES};
 pub use cells::shared_cells;
 pub(crate) use guided::Guided;
-pub(crate) use limits::Limits;
+pub(crate) use limits::{Limits, PortLimits};
 pub(crate) use links::LinkPlan;
 pub(crate) use marking::Marking;
+use pairs::UsedPairs;
 pub(crate) use tables::Tables;
-use transports::FlowTransports;
+pub(crate) use transports::{FlowTransports, TransportId};
 
 use crate::{
     event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS},
@@ -29,12 +31,11 @@ use crate::{
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
-use anabranch_transport::Network;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Flow, FlowSet, GroupTemplate, Medium, Start, TriggerKind};
 use cells::CellPlan;
 use scale_up::ScaleUpPlan;
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 use tables::Stopped;
 
 /// All inputs that determine a run, prepared for the hot path.
@@ -76,10 +77,9 @@ pub(crate) struct Plan<'a> {
     /// Bytes of a full data packet on the wire.
     pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
-    pub(crate) bdp_packets: u64,
     pub(crate) guided: Option<Guided>,
-    /// Round-trip time over the longest guided path, which every flow uses; `None` where there are no such paths.
-    pub(crate) longest_rtt: Option<Time>,
+    /// The base round trip of a flow is that of its first path, as the recorded model has it.
+    pub(crate) first_path_rtt: bool,
     pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: packets on which its switch scheme decides.
     pub(crate) packet_scopes: Vec<PacketScope>,
@@ -167,10 +167,6 @@ impl<'a> Plan<'a> {
             let size = flow.size;
             return Err(RunError::Setup(format!("a flow has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit")));
         }
-        let (out, back) = match setup.fabric.base_rtt {
-            BaseRtt::PacketAndAck => (wire_mtu, ack_size),
-            BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
-        };
         let (udp_ports, murmur3) =
             (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
         if murmur3 && !udp_ports {
@@ -182,24 +178,16 @@ impl<'a> Plan<'a> {
                 "fabric.flow_keys = \"udp-ports\" numbers all flows in advance; give measure.flow_rows = \"all\"";
             return Err(RunError::Setup(message.into()));
         }
-        let base_rtt = topology.window_rtt(out, back);
-        let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
-        let bdp = nic_rate.bytes_in(base_rtt);
-        let fabric = Limits::new(&setup.fabric, bdp, wire_mtu as u32).map_err(RunError::Setup)?;
+        let pairs = UsedPairs::new(setup);
+        let (base_rtt, slowest) = (pairs.longest.0, pairs.slowest);
+        let bdp = |rate| pairs.port_bdp(rate);
+        let fabric = Limits::new(&setup.fabric, &bdp, &common_rates(topology), wire_mtu as u32);
+        let fabric = fabric.map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
             let message = "fabric.pfc needs a fabric.shared_buffer, whose occupancy triggers its pauses";
             return Err(RunError::Setup(message.into()));
         }
-        let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
-        let network = Network {
-            base_rtt,
-            bdp,
-            queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
-            trimming: fabric.trimming,
-            nic_rate,
-        };
-        let transports = FlowTransports::new(&setup.transport, &setup.own_transports, &network);
-        let transports = transports.map_err(RunError::Setup)?;
+        let transports = FlowTransports::new(setup, pairs, &fabric).map_err(RunError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(RunError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let scale_up = ScaleUpPlan::new(&setup.flows, hosts);
@@ -291,9 +279,8 @@ impl<'a> Plan<'a> {
             data_overhead: overhead as u16,
             wire_mtu,
             ack_size: ack_size as u16,
-            bdp_packets: bdp.div_ceil(wire_mtu),
             guided,
-            longest_rtt: topology.guidance.map(|_| base_rtt),
+            first_path_rtt: setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation,
             packet_scopes: setup.load_balancers.iter().map(|b| b.switch.capabilities().packet_scope()).collect(),
             hashed: setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::Entropy).collect(),
             plain_host: setup
@@ -381,7 +368,7 @@ impl<'a> Plan<'a> {
         match &self.shared {
             // A queue may take half of a shared buffer, but few come near it.
             Some(shared) => (shared.size / 8).min(u64::from(u32::MAX)) as u32,
-            None => self.fabric.queue_limit.saturating_mul(self.fabric.classes as u32),
+            None => self.fabric.longest_queue().saturating_mul(self.fabric.classes as u32),
         }
     }
 
@@ -390,6 +377,11 @@ impl<'a> Plan<'a> {
         let nics = self.nic_rate(src).min(self.nic_rate(dst));
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);
         if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
+    }
+
+    /// Returns the rate of a switch's fastest link to another switch; zero if it has none.
+    pub(crate) fn fastest_link(&self, switch: NodeId) -> Rate {
+        self.fastest[(switch.0 - self.hosts) as usize]
     }
 
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
@@ -436,6 +428,15 @@ impl<'a> Plan<'a> {
     pub(crate) fn balancer_of(&self, flow: &Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
+}
+
+/// Returns the rates of all links, most common first.
+fn common_rates(topology: &Topology) -> Vec<Rate> {
+    let mut counts = BTreeMap::new();
+    topology.links.iter().for_each(|link| *counts.entry(link.rate).or_insert(0u64) += 1);
+    let mut rates: Vec<_> = counts.into_iter().map(|(rate, count)| (std::cmp::Reverse(count), rate)).collect();
+    rates.sort_unstable();
+    rates.into_iter().map(|(_, rate)| rate).collect()
 }
 
 /// Returns the UDP ports of every flow as the reference model assigns them (specification 17.1): source below,

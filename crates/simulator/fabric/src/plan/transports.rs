@@ -1,65 +1,140 @@
-//! The transport of each flow: that of the run, or that of its workload with a congestion control of its own.
+//! The transports of the flows: one per kind of pair of hosts, and per workload with a congestion control of its own.
 
-use super::Plan;
-use anabranch_transport::{Network, Transport, TransportParameters};
-use anabranch_units::Time;
-use std::collections::BTreeMap;
+use super::{Limits, pairs::UsedPairs};
+use anabranch_backend::{Scheduling, Setup};
+use anabranch_topology::Topology;
+use anabranch_transport::{Network, Transport};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::Flow;
+use rustc_hash::FxHashMap;
 
-/// The transports of a run. They differ by their congestion control alone.
+/// Number of a transport among those of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransportId(u32);
+
+/// The transports of a run, each with the network that it is resolved against.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowTransports {
-    main: Transport,
-    /// Per workload that has its own.
-    own: BTreeMap<u32, Transport>,
+    all: Vec<(Network, Transport)>,
+    numbers: FxHashMap<super::pairs::PairKey, TransportId>,
+    pairs: UsedPairs,
+}
+
+/// Bytes of each class that precede those of a pair's class, by which it can be held up.
+fn preceding(setup: &Setup) -> Vec<u64> {
+    let mut bytes = vec![0u64; setup.fabric.classes.len().max(1)];
+    if setup.fabric.scheduling != Scheduling::Strict || bytes.len() == 1 {
+        return bytes;
+    }
+    let mut add = |class: u8, size: u64, times: u64| {
+        for later in bytes.iter_mut().skip(usize::from(class) + 1) {
+            *later = later.saturating_add(size.saturating_mul(times));
+        }
+    };
+    setup.flows.flows.iter().for_each(|flow| add(flow.class, flow.size, 1));
+    for template in &setup.flows.templates {
+        template.of_ranks().iter().for_each(|flow| add(flow.class, flow.size, u64::from(template.groups())));
+    }
+    bytes
+}
+
+/// Returns the part of a port's rate that a class has while all have packets, as (its weight, all weights).
+fn share(setup: &Setup, class: usize) -> (u64, u64) {
+    let fabric = &setup.fabric;
+    if fabric.scheduling == Scheduling::Strict {
+        return (1, 1);
+    }
+    match fabric.class_weights.get(class) {
+        None => (1, fabric.classes.len().max(1) as u64),
+        Some(own) => (*own.max(&1), fabric.class_weights.iter().fold(0u64, |sum, weight| sum.saturating_add(*weight))),
+    }
 }
 
 impl FlowTransports {
-    /// Resolves the transports against the network; fails if one cannot work on it.
-    pub(crate) fn new(
-        main: &TransportParameters,
-        own: &BTreeMap<u32, TransportParameters>,
-        network: &Network,
-    ) -> Result<Self, String> {
-        let resolve = |parameters: &TransportParameters| {
-            let transport = Transport::new(parameters, network);
-            transport.check(network).map(|()| transport)
-        };
-        let own = own.iter().map(|(workload, parameters)| Ok((*workload, resolve(parameters)?)));
-        Ok(FlowTransports { main: resolve(main)?, own: own.collect::<Result<_, String>>()? })
+    /// Resolves the transports for the pairs of `setup`; fails if one cannot work between its hosts.
+    pub(crate) fn new(setup: &Setup, pairs: UsedPairs, limits: &Limits) -> Result<Self, String> {
+        let preceding = preceding(setup);
+        let drain = |healthy: Rate, lowest: Rate| lowest.wire_time(u64::from(limits.held(healthy)));
+        let (mut all, mut numbers) = (Vec::new(), FxHashMap::default());
+        let mut known: FxHashMap<(u16, Network), TransportId> = FxHashMap::default();
+        for pair in &pairs.list {
+            let queue_drain = pair.rates.iter().map(|rates| drain(rates.0, rates.1)).max().unwrap_or_default();
+            let slowest = pair.rates.iter().map(|rates| rates.1).min().unwrap_or(pair.nic_rate);
+            let (own, of_all) = share(setup, pair.class);
+            let wait = u128::from(queue_drain.ps()) * u128::from(pair.ports) * u128::from(of_all) / u128::from(own);
+            let held_up = slowest.wire_time(preceding[pair.class.min(preceding.len() - 1)]);
+            let network = Network {
+                base_rtt: pair.base_rtt,
+                bdp: pair.capacity.bytes_in(pair.base_rtt),
+                longest: pairs.longest,
+                queue_drain,
+                max_wait: Time::from_ps(u64::try_from(wait).unwrap_or(u64::MAX)).saturating_add(held_up),
+                trimming: limits.trimming,
+                nic_rate: pair.nic_rate,
+            };
+            let number = match known.get(&(pair.key.own, network)) {
+                Some(number) => *number,
+                None => {
+                    let own = setup.own_transports.get(&u32::from(pair.key.own));
+                    let transport = Transport::new(own.unwrap_or(&setup.transport), &network);
+                    transport.check(&network)?;
+                    let number = TransportId(all.len() as u32);
+                    all.push((network, transport));
+                    known.insert((pair.key.own, network), number);
+                    number
+                }
+            };
+            numbers.insert(pair.key, number);
+        }
+        if all.is_empty() {
+            // There are no flows over the network.
+            let network = Network {
+                base_rtt: pairs.longest.0,
+                bdp: 0,
+                longest: pairs.longest,
+                queue_drain: Time::ZERO,
+                max_wait: Time::ZERO,
+                trimming: limits.trimming,
+                nic_rate: setup.topology.nic_rate(),
+            };
+            all.push((network, Transport::new(&setup.transport, &network)));
+        }
+        Ok(FlowTransports { all, numbers, pairs })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Transport> {
-        std::iter::once(&self.main).chain(self.own.values())
+    /// Returns the number of the transport of a flow.
+    #[inline]
+    pub(crate) fn number_of(&self, topology: &Topology, flow: &Flow) -> TransportId {
+        self.numbers.get(&self.pairs.key(topology, flow)).copied().unwrap_or(TransportId(0))
     }
 
-    /// Returns what does not depend on the congestion control.
+    #[inline]
+    pub(crate) fn of(&self, number: TransportId) -> &Transport {
+        &self.all[number.0 as usize].1
+    }
+
+    pub(crate) fn network(&self, number: TransportId) -> &Network {
+        &self.all[number.0 as usize].0
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Transport> {
+        self.all.iter().map(|(_, transport)| transport)
+    }
+
+    /// Returns what does not depend on pair and congestion control.
     pub(crate) fn main(&self) -> &Transport {
-        &self.main
+        &self.all[0].1
     }
 
     pub(crate) fn max_timeout(&self) -> Option<Time> {
-        self.all().filter_map(Transport::max_timeout).max()
+        self.each().filter_map(Transport::max_timeout).max()
     }
 
     pub(crate) fn min_timeout(&self) -> Option<Time> {
-        self.all().filter_map(Transport::min_timeout).min()
+        self.each().filter_map(Transport::min_timeout).min()
     }
 
     pub(crate) fn window_packets(&self) -> u64 {
-        self.all().map(Transport::window_packets).max().unwrap_or(1)
-    }
-}
-
-impl Plan<'_> {
-    /// Returns the transport of a flow, by its number.
-    #[inline]
-    pub(crate) fn transport_of(&self, flow: u32) -> &Transport {
-        if self.transports.own.is_empty() { &self.transports.main } else { self.own_transport(flow) }
-    }
-
-    #[cold]
-    fn own_transport(&self, flow: u32) -> &Transport {
-        let workload = self.flows.flow(flow).workload;
-        self.transports.own.get(&u32::from(workload)).unwrap_or(&self.transports.main)
+        self.each().map(Transport::window_packets).max().unwrap_or(1)
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Backlog<'a> {
             ),
             resumes: None,
             draws: vec![None; count],
-            limits: AllLimits::new(fabric),
+            limits: AllLimits::new(fabric, plan.links_of(me).iter().map(|&link| plan.links[link as usize].rate)),
             control_limit: fabric.control_limit,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     ids::PortId,
-    plan::{Limits, Marking},
+    plan::{Limits, Marking, PortLimits},
 };
 use anabranch_backend::MarkAt;
 use anabranch_units::Rate;
@@ -19,8 +19,8 @@ pub(super) struct QueueLimits {
 }
 
 impl QueueLimits {
-    pub(super) fn new(fabric: &Limits) -> Self {
-        let (queue, marking) = (fabric.queue_limit, fabric.marking);
+    pub(super) fn new(fabric: &Limits, of: &PortLimits) -> Self {
+        let PortLimits { queue, marking } = *of;
         let marks = |at| if fabric.ecn && fabric.mark_at == at { marking.kmin } else { u32::MAX };
         QueueLimits { queue, marking, leaving: marks(MarkAt::Dequeue), joining: marks(MarkAt::Enqueue) }
     }
@@ -40,39 +40,53 @@ impl QueueLimits {
     }
 }
 
-/// Limits of all ports, and of the slowed ones where they differ.
+/// Limits of all ports: those of most, and of others where they differ.
 #[derive(Debug)]
 pub(super) struct AllLimits {
     pub(super) usual: QueueLimits,
     /// Per port; empty until the first differs.
-    slowed: Vec<Option<QueueLimits>>,
+    own: Vec<Option<QueueLimits>>,
     /// The limits of a slowed link fall with its rate.
     scales: bool,
 }
 
 impl AllLimits {
-    pub(super) fn new(fabric: &Limits) -> Self {
-        AllLimits { usual: QueueLimits::new(fabric), slowed: Vec::new(), scales: fabric.slowed_scale }
+    /// Creates the limits of ports with links of these rates.
+    pub(super) fn new(fabric: &Limits, rates: impl Iterator<Item = Rate>) -> Self {
+        let usual = QueueLimits::new(fabric, &fabric.usual);
+        let own: Vec<_> =
+            rates.map(|rate| Some(QueueLimits::new(fabric, fabric.at(rate))).filter(|own| *own != usual)).collect();
+        let own = if own.iter().any(Option::is_some) { own } else { Vec::new() };
+        AllLimits { usual, own, scales: fabric.slowed_scale }
     }
 
     #[inline]
     pub(super) fn of(&self, port: PortId) -> &QueueLimits {
-        self.slowed.get(port.at()).and_then(Option::as_ref).unwrap_or(&self.usual)
+        self.own.get(port.at()).and_then(Option::as_ref).unwrap_or(&self.usual)
     }
 
     /// Returns `true` if a port has limits of its own.
     #[inline]
     pub(super) fn differ(&self, port: PortId) -> bool {
-        self.slowed.get(port.at()).is_some_and(Option::is_some)
+        self.own.get(port.at()).is_some_and(Option::is_some)
     }
 
-    /// Sets the rate of a port's link, one of `ports`. No rate above the healthy one raises a limit.
-    pub(super) fn change_rate(&mut self, port: PortId, (now, healthy): (Rate, Rate), ports: usize, least: u32) {
+    /// Sets the rate of a port's link, one of `ports`, whose limits are `whole` at the healthy rate. No rate above it raises
+    /// a limit.
+    pub(super) fn change_rate(
+        &mut self,
+        port: PortId,
+        (now, healthy): (Rate, Rate),
+        whole: &QueueLimits,
+        ports: usize,
+        least: u32,
+    ) {
         if !self.scales {
             return;
         }
-        self.slowed.resize(ports, None);
-        self.slowed[port.at()] = (now < healthy).then(|| self.usual.scaled(now, healthy, least));
+        self.own.resize(ports, None);
+        let limits = if now < healthy { whole.scaled(now, healthy, least) } else { *whole };
+        self.own[port.at()] = (now < healthy || *whole != self.usual).then_some(limits);
     }
 }
 
@@ -89,9 +103,9 @@ mod tests {
             leaving: 80_000,
             joining: u32::MAX,
         };
-        let mut all = AllLimits { usual, slowed: Vec::new(), scales: true };
+        let mut all = AllLimits { usual, own: Vec::new(), scales: true };
         let (port, other) = (PortId(1), PortId(0));
-        all.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), 2, 4160);
+        all.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), &usual, 2, 4160);
         let quarter = QueueLimits {
             queue: 100_000,
             marking: Marking { kmin: 20_000, kmax: 80_000, ..usual.marking },
@@ -101,12 +115,12 @@ mod tests {
         assert_eq!((all.of(port), all.of(other)), (&quarter, &usual));
         assert!(all.differ(port) && !all.differ(other));
         // At a thousandth the queue still holds a packet; at the full rate it is as before.
-        all.change_rate(port, (Rate(400_000_000), Rate::gbps(400)), 2, 4160);
+        all.change_rate(port, (Rate(400_000_000), Rate::gbps(400)), &usual, 2, 4160);
         assert_eq!(all.of(port).queue, 4160);
-        all.change_rate(port, (Rate::gbps(400), Rate::gbps(400)), 2, 4160);
+        all.change_rate(port, (Rate::gbps(400), Rate::gbps(400)), &usual, 2, 4160);
         assert_eq!((all.of(port), all.differ(port)), (&usual, false));
-        let mut kept = AllLimits { usual, slowed: Vec::new(), scales: false };
-        kept.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), 2, 4160);
+        let mut kept = AllLimits { usual, own: Vec::new(), scales: false };
+        kept.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), &usual, 2, 4160);
         assert!(!kept.differ(port));
     }
 }

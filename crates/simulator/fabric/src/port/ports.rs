@@ -5,6 +5,7 @@ use super::{
     backlog::Backlog,
     buffer::{Admission, BufferRequest},
     fault::LinkFault,
+    limits::QueueLimits,
     lists::Lists,
     pause::Pauses,
     wire_time::{WireTime, wire_time},
@@ -553,7 +554,8 @@ impl<'a> Ports<'a> {
             (state.ps_per_byte, self.clocks[port.at()]) =
                 wire_time(rate, plan.fabric.whole_nanoseconds, plan.wire_mtu.max(256));
             if state.flags & NIC == 0 {
-                self.queues.limits.change_rate(port, (rate, healthy), ports, plan.wire_mtu as u32);
+                let whole = QueueLimits::new(&plan.fabric, plan.fabric.at(healthy));
+                self.queues.limits.change_rate(port, (rate, healthy), &whole, ports, plan.wire_mtu as u32);
             }
         } else {
             let state = &mut self.faults[port.at()];

@@ -186,7 +186,8 @@ fn transport() -> TransportParameters {
 fn with_transport(name: &str) -> f64 {
     let base_rtt = Time::from_us(10);
     let (rate, bdp) = (Rate::gbps(100), 125_000);
-    let network = Network { base_rtt, bdp, queue_drain: Time::ZERO, trimming: true, nic_rate: rate };
+    let network =
+        Network { base_rtt, bdp, queue_drain: Time::ZERO, trimming: true, nic_rate: rate, ..Network::default() };
     let transport = Transport::new(&transport(), &network);
     let mut line = NullNic { scheme: scheme_of(name), left: None };
     line.scheme.open(Time::ZERO, 0, &flow(base_rtt));

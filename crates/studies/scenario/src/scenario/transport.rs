@@ -37,8 +37,9 @@ pub(crate) fn read(
     Ok(transport)
 }
 
-/// Checks that a full packet fits into the window, given the BDP of the built topology.
+/// Checks that a full packet fits into a window that the scenario sets, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
+    let Some(place) = tree.find("transport.window").map(|node| node.place.clone()) else { return Ok(()) };
     let Some((window, packet)) = transport.window() else { return Ok(()) };
     if window.bytes(bdp) >= packet {
         return Ok(());
@@ -48,8 +49,7 @@ pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &T
         BytesOrBdp::Bdp(_) => format!("{window}, which is {}B with a BDP of {bdp}B", window.bytes(bdp)),
     };
     let message = format!("[transport]: `window`: found {found}, expected at least a full packet, {packet}B");
-    let place = tree.find("transport.window").map(|node| node.place.clone());
-    Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
+    Err(ScenarioError::new(message).at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
 
 /// Returns the transport with another congestion control, that of a workload; fails on an unknown name.

@@ -1,7 +1,8 @@
 //! Settings of a run, resolved against its network.
 
+use super::parameters::{RTO, RTO_HIGH, RTO_LOW};
 use super::{EarlyAck, IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply};
+use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply, kind::short_timeout};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -51,6 +52,11 @@ impl RoceConfig {
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
         let control = transport.cc.chosen(&roce.congestion_control);
+        let least = network.base_rtt.saturating_add(network.queue_drain);
+        let timeout = |setting: Auto<Time>, default: Time| match setting {
+            Auto::Value(time) => time,
+            Auto::Auto => default.max(least),
+        };
         let limited = roce.recovery != Recovery::GoBackN || control.capabilities().requires_go_back_n();
         RoceConfig {
             base_rtt_shift: BaseRttShift::default(),
@@ -66,11 +72,12 @@ impl RoceConfig {
             counts_bytes: ControlConfig::new(control, network.nic_rate).counts_bytes(),
             control: ControlConfig::new(control, network.nic_rate),
             rto: match roce.rto {
-                Never::Never => None,
-                Never::Value(time) => Some(time),
+                Auto::Auto => Some(RTO.max(least)),
+                Auto::Value(Never::Never) => None,
+                Auto::Value(Never::Value(time)) => Some(time),
             },
-            rto_low: roce.rto_low,
-            rto_high: roce.rto_high,
+            rto_low: timeout(roce.rto_low, RTO_LOW),
+            rto_high: timeout(roce.rto_high, RTO_HIGH),
             nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
             reorder_memory: bytes(roce.reorder_memory).unwrap_or(u64::MAX),
@@ -122,6 +129,19 @@ impl Constants for RoceConfig {
         match self.recovery {
             Recovery::GoBackN => self.rto,
             Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.max(self.rto_high)),
+        }
+    }
+
+    fn check(&self, network: &Network) -> Result<(), String> {
+        let used = match self.recovery {
+            Recovery::GoBackN => [("rto", self.rto), ("rto", None)],
+            Recovery::Irn | Recovery::IrnExtended => {
+                [("rto_low", Some(self.rto_low)), ("rto_high", Some(self.rto_high))]
+            }
+        };
+        match used.into_iter().find(|(_, time)| time.is_some_and(|time| time < network.base_rtt)) {
+            Some((key, Some(time))) => Err(short_timeout(key, time, network.base_rtt)),
+            _ => Ok(()),
         }
     }
 

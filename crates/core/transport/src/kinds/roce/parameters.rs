@@ -71,12 +71,13 @@ parameters! {
         ack_size: Bytes = Bytes(60), source "specification 17.2";
         /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
-        /// Retransmission timeout of go-back-N.
-        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "specification 17.3";
-        /// Retransmission timeout of IRN with up to three packets in flight.
-        rto_low: Time = Time::from_us(100), source "specification 17.3";
-        /// Retransmission timeout of IRN with more in flight.
-        rto_high: Time = Time::from_us(320), source "specification 17.3";
+        /// Retransmission timeout of go-back-N. Auto: 4 ms, at least the base round trip of the pair of hosts and the drain time
+        /// of a full queue.
+        rto: Auto<Never<Time>> = Auto::Auto, source "specification 17.3; the minimum is ours";
+        /// Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us, at least as for `rto`.
+        rto_low: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
+        /// Retransmission timeout of IRN with more in flight. Auto: 320 us, at least as for `rto`.
+        rto_high: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
         /// Minimum time between two NACKs for the same packet.
         nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without a NACK, with `irn-extended`.
@@ -146,6 +147,18 @@ impl Parameters for RoceTransport {
     }
 }
 
+/// Defaults of the timeouts, except on long or slow links.
+pub(super) const RTO: Time = Time::from_ms(4);
+pub(super) const RTO_LOW: Time = Time::from_us(100);
+pub(super) const RTO_HIGH: Time = Time::from_us(320);
+
+fn value<T: Setting>(setting: Auto<T>, default: T) -> T {
+    match setting {
+        Auto::Auto => default,
+        Auto::Value(value) => value,
+    }
+}
+
 impl TransportSettings for RoceTransport {
     fn controls(&self) -> &dyn Controls {
         &self.cc
@@ -164,9 +177,11 @@ impl TransportSettings for RoceTransport {
         let fits = roce.mtu.0 > 0 && roce.mtu.0 + roce.header.0 <= 65_000;
         section.require("mtu", fits, "1B or more, and at most 65000B with the header")?;
         section.require("ack_size", (1..=65_000).contains(&roce.ack_size.0), "from 1B to 65000B")?;
-        section.require("rto_low", roce.rto_low > Time::ZERO, "a time above zero")?;
-        section.require("rto_high", roce.rto_high > Time::ZERO, "a time above zero")?;
-        section.require("rto", roce.rto != Never::Value(Time::ZERO), "a time above zero, or \"never\"")?;
+        let zero = Auto::Value(Time::ZERO);
+        section.require("rto_low", roce.rto_low != zero, "a time above zero, or \"auto\"")?;
+        section.require("rto_high", roce.rto_high != zero, "a time above zero, or \"auto\"")?;
+        let zero = Auto::Value(Never::Value(Time::ZERO));
+        section.require("rto", roce.rto != zero, "a time above zero, \"never\" or \"auto\"")?;
         // Early packets that need no NACK, or one packet.
         let early = if roce.recovery == Recovery::IrnExtended { u64::from(roce.ooo_window).max(1) } else { 1 };
         let window = Bytes(early.saturating_mul(roce.mtu.0));
@@ -214,12 +229,15 @@ impl TransportSettings for RoceTransport {
     fn adapt(&mut self, real: &RealNetwork) {
         let (roce, least) = (&mut self.roce, real.min_timeout);
         (roce.mtu, roce.header) = (real.payload, real.header);
-        (roce.rto_low, roce.rto_high) = (roce.rto_low.max(least), roce.rto_high.max(least));
+        (roce.rto_low, roce.rto_high) = (
+            Auto::Value(value(roce.rto_low, RTO_LOW).max(least)),
+            Auto::Value(value(roce.rto_high, RTO_HIGH).max(least)),
+        );
         // Without a timeout, a stream whose last packet is lost would stall.
-        roce.rto = Never::Value(match roce.rto {
+        roce.rto = Auto::Value(Never::Value(match value(roce.rto, Never::Value(RTO)) {
             Never::Value(rto) => rto.max(least),
             Never::Never => least,
-        });
+        }));
     }
 
     fn restarts_on_path_change(&self) -> bool {

@@ -239,6 +239,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         for (early_ack, block) in [(EarlyAck::Selective, Some(31)), (EarlyAck::Cumulative, None)] {
             let mut transport = RoceTransport::irn();
@@ -267,6 +268,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         let mut transport = RoceTransport::irn();
         transport.roce.reorder_memory = Never::Value(Bytes(2000));
@@ -293,6 +295,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         let config = RoceConfig::new(&RoceTransport::irn(), &network);
         let mut receiver = RoceReceiver::new(&config, 100_000);

@@ -434,6 +434,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(100),
+            ..Network::default()
         };
         RoceConfig::new(&transport, &network)
     }

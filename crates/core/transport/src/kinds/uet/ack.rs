@@ -11,7 +11,7 @@ pub struct Ack {
     pub bitmap_base: u64,
     /// Bit i is set if PSN `bitmap_base + i` has been received.
     pub bitmap: u64,
-    /// PSN of the packet that triggered this ACK.
+    /// PSN of the packet that triggered this ACK; [`Ack::OF_TIMER`] if its delay has passed, which tells no round trip.
     pub psn: u64,
     /// Path tag of that packet.
     pub tag: u32,
@@ -28,6 +28,11 @@ pub struct Nack {
     pub psn: u64,
     /// Path tag of the trimmed packet.
     pub tag: u32,
+}
+
+impl Ack {
+    /// PSN of no packet: the largest of 48 bits. A flow has fewer packets, also where only 32 bits of a PSN are kept.
+    pub const OF_TIMER: u64 = (1 << 48) - 1;
 }
 
 impl From<Ack> for Reply {

@@ -1,10 +1,12 @@
 //! Settings of a run, resolved against its network.
 
 use super::cc::{CcConfig, Sizes};
-use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
-use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
+use super::{
+    AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport, parameters::DEFAULT_WINDOW,
+};
+use crate::{BaseRttShift, Constants, DataArrival, Network, Reply, kind::short_timeout};
 use anabranch_settings::{Auto, Never};
-use anabranch_units::Time;
+use anabranch_units::{BytesOrBdp, Time};
 
 /// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -27,6 +29,10 @@ pub struct UetConfig {
     pub measures_rto: bool,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
+    /// Base round trip of all flows, where the congestion control takes that of the longest pair.
+    pub longest_rtt: Option<Time>,
+    /// Time after which an arrival is acknowledged, however few have arrived since the last acknowledgement.
+    pub ack_delay: Time,
     /// Packets that close a hole and are acknowledged at once.
     pub ack_on_filled_hole: AckOnFilledHole,
     /// Marked packets that are acknowledged at once.
@@ -46,12 +52,28 @@ impl UetConfig {
     pub fn new(transport: &UetTransport, network: &Network) -> Self {
         let uet = &transport.uet;
         let (mtu, header) = (uet.mtu.0.clamp(1, 1 << 30), uet.header.0.min(1 << 30));
-        let window = uet.window.bytes(network.bdp).max(mtu + header);
+        let control = transport.cc.chosen(&uet.congestion_control);
+        let is_longest = control.as_ref().takes_longest_rtt();
+        let (base_rtt, bdp) = if is_longest { network.longest } else { (network.base_rtt, network.bdp) };
+        let network = &Network { base_rtt, bdp, ..*network };
+        let ack_every = uet.ack_every.max(1);
+        // An acknowledgement waits for the packets that it covers: a default window fills the link meanwhile.
+        let coalesced = u64::from(ack_every).saturating_mul(mtu + header);
+        let fills = bdp.next_multiple_of(mtu + header).saturating_add(coalesced);
+        let window = match uet.window {
+            Auto::Auto => DEFAULT_WINDOW.bytes(bdp).max(fills),
+            Auto::Value(window) => window.bytes(bdp).max(mtu + header),
+        };
+        let ack_delay = match uet.ack_delay {
+            Auto::Value(time) => time,
+            Auto::Auto => network.base_rtt,
+        };
         let rto = match uet.rto {
             Auto::Value(time) => time.max(Time::from_ps(1)),
             Auto::Auto => {
-                let drain = Time::from_us(15) + network.queue_drain * 6;
-                drain.max(network.base_rtt * 2).max(uet.min_rto)
+                let drain = Time::from_us(15).saturating_add(network.queue_drain.saturating_mul(6));
+                let longest_reply = base_rtt.saturating_add(network.max_wait).saturating_add(ack_delay);
+                drain.max(base_rtt.saturating_mul(2)).max(longest_reply).max(uet.min_rto)
             }
         };
         UetConfig {
@@ -66,16 +88,24 @@ impl UetConfig {
                 Never::Value(time) => Some(time),
             },
             measures_rto: uet.rto_rule == RtoRule::Measured,
-            ack_every: uet.ack_every.max(1),
+            ack_every,
+            ack_delay,
+            longest_rtt: is_longest.then_some(base_rtt),
             ack_on_filled_hole: uet.ack_on_filled_hole,
             ack_on_mark: uet.ack_on_mark,
             ack_ecn: uet.ack_ecn,
             fresh_acks: uet.ack_entropy == AckEntropy::Fresh,
             reports_last_hop_trims: uet.last_hop_trims == LastHopTrims::Blame,
             cc: {
-                let sizes =
-                    Sizes { mtu: (mtu + header) as f64, payload: mtu as f64, max: window as f64, trimmed: header };
-                CcConfig::new(transport.cc.chosen(&uet.congestion_control), sizes, network)
+                let follows_bdp = !matches!(uet.window, Auto::Value(BytesOrBdp::Bytes(_)));
+                let sizes = Sizes {
+                    mtu: (mtu + header) as f64,
+                    payload: mtu as f64,
+                    max: window as f64,
+                    beyond_bdp: if follows_bdp { coalesced as f64 } else { f64::INFINITY },
+                    trimmed: header,
+                };
+                CcConfig::new(control, sizes, network)
             },
         }
     }
@@ -108,11 +138,7 @@ impl Constants for UetConfig {
         if self.rto >= network.base_rtt {
             return Ok(());
         }
-        let (rto, rtt) = (self.rto, network.base_rtt);
-        Err(format!(
-            "transport.rto: found {rto}, expected at least the base round trip of {rtt}: every packet would be retransmitted \
-             before its acknowledgement can arrive"
-        ))
+        Err(short_timeout("rto", self.rto, network.base_rtt))
     }
 
     fn window_packets(&self) -> u64 {
@@ -143,6 +169,7 @@ mod tests {
             queue_drain: Time::from_ps(7_313_800),
             trimming: true,
             nic_rate: Rate::gbps(400),
+            ..Network::default()
         }
     }
 
@@ -167,7 +194,7 @@ mod tests {
         // 1.5 * 365,690 = 548,535 B, 131.9 packets of 4160 B.
         assert_eq!((config.window, config.window_packets()), (548_535, 132));
         assert_eq!([0, 1, 4096, 4097, 4 << 20].map(|size| config.packets(size)), [1, 1, 1, 2, 1024]);
-        transport.uet.window = BytesOrBdp::Bytes(1);
+        transport.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(1));
         assert_eq!(UetConfig::new(&transport, &dragonfly()).window, 4160, "one packet at least");
     }
 }

@@ -1,6 +1,6 @@
 //! `[transport]` of kind `uet`: its scenario keys.
 
-use super::cc::{CcParameters, DctcpParameters, NsccParameters};
+use super::cc::{CcParameters, DctcpParameters, NsccBaseRtt, NsccParameters};
 use crate::{
     RealNetwork, TransportSettings,
     control::{Controls, Section},
@@ -82,6 +82,9 @@ parameters! {
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender is blocked
         /// requests one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        /// Time after which an arrival is acknowledged although fewer than `ack_every` packets have arrived; auto: the base
+        /// round trip. A sender whose window shrinks below what is in flight waits for it.
+        ack_delay: Auto<Time> = Auto::Auto, source "ours; specification 7.10";
         /// Packets that close a hole in the sequence and are acknowledged at once.
         ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
         /// Marked packets that are acknowledged at once.
@@ -93,10 +96,12 @@ parameters! {
         ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours";
         /// Feedback to the load balancer on a packet trimmed at its last hop.
         last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
-        /// Initial and maximum window in bytes on the wire; at least one packet.
-        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
-        /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
-        rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
+        /// Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
+        /// `ack_every` packets, which fill a link whose BDP is a few packets.
+        window: Auto<BytesOrBdp> = Auto::Auto, source "Spritz §V: 1.5 BDP; the minimum is ours";
+        /// Retransmission timeout. `auto`: 15 us and six times the drain time of a full data queue, at least two base round
+        /// trips of the pair of hosts, `min_rto`, and the longest time that a reply can take where nothing is dropped.
+        rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bounds are ours";
         /// Reordering window: a packet is lost once one of the same tag, sent this much later, is acknowledged. For
         /// networks without trimming that keep the packets of a tag in order. `never`: only NACKs and timeouts signal
         /// losses.
@@ -132,7 +137,16 @@ impl UetTransport {
             rto: Auto::Value(Time::from_us(100)),
             ..UetParameters::default()
         };
-        UetTransport { uet, ..UetTransport::default() }
+        let mut transport = UetTransport { uet, ..UetTransport::default() };
+        transport.take_longest_rtt();
+        transport
+    }
+}
+
+impl UetTransport {
+    fn take_longest_rtt(&mut self) {
+        let nscc = self.cc.parameters_mut("nscc").expect("a congestion control of uet");
+        nscc.set("base_rtt", &NsccBaseRtt::Longest.write()).expect("a key that it has");
     }
 }
 
@@ -147,6 +161,9 @@ impl Parameters for UetTransport {
         self.uet.entries()
     }
 }
+
+/// Default window, except on links whose BDP is a few packets.
+pub(super) const DEFAULT_WINDOW: BytesOrBdp = BytesOrBdp::Bdp(1_500_000);
 
 /// QuickAdapt's periods on a real network, where a path may deliver only trimmed packets.
 const QUICK_ADAPT_PATIENCE: f64 = 10.0;
@@ -189,13 +206,19 @@ impl TransportSettings for UetTransport {
     }
 
     fn window(&self) -> Option<(BytesOrBdp, u64)> {
-        Some((self.uet.window, self.mtu() + self.header()))
+        let window = match self.uet.window {
+            Auto::Auto => DEFAULT_WINDOW,
+            Auto::Value(window) => window,
+        };
+        Some((window, self.mtu() + self.header()))
     }
 
     fn adapt(&mut self, real: &RealNetwork) {
         let uet = &mut self.uet;
         (uet.mtu, uet.header, uet.early_loss) = (real.payload, real.header, real.early_loss);
         (uet.rto, uet.rto_rule, uet.min_rto) = (Auto::Auto, RtoRule::Measured, real.min_timeout);
+        // The base round trip is measured before the flow, and again where the path changes.
+        self.take_longest_rtt();
         let key = "quick_adapt_patience";
         for about in CcParameters::ALL {
             let parameters = self.cc.parameters_mut(about.name);

@@ -1,8 +1,15 @@
 //! The receiver of a flow (specification 7.10): any order, an acknowledgement per n packets, urgent ones at once.
+//!
+//! Every arrival is acknowledged within [`UetConfig::ack_delay`], whatever happens to later packets: a sender whose window
+//! has shrunk below what is in flight sends none, and would wait for its timeout although nothing was lost. What waits for
+//! its acknowledgement always fits into one bitmap.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
 use anabranch_units::Time;
+
+/// Packets of the bitmap of an acknowledgement.
+const SPAN: u64 = u64::BITS as u64;
 
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
@@ -13,6 +20,14 @@ pub struct UetReceiver {
     packets: u64,
     last_payload: u32,
     unacknowledged: u32,
+    /// Lowest and highest PSN among the unacknowledged arrivals.
+    pending: (u64, u64),
+    /// Time at which they are acknowledged at the latest; `Time::MAX`: there are none.
+    due: Time,
+    /// Path tag of the last arrival.
+    last_tag: u32,
+    /// A trimmed packet had requested an acknowledgement, and none was sent since.
+    trimmed_request: bool,
     /// An acknowledgement was requested while earlier packets were missing, and some still are.
     owed: bool,
     /// PSN after the last arrival.
@@ -37,6 +52,10 @@ impl UetReceiver {
             packets,
             last_payload: (size - (packets - 1) * config.mtu) as u32,
             unacknowledged: 0,
+            pending: (0, 0),
+            due: Time::MAX,
+            last_tag: 0,
+            trimmed_request: false,
             owed: false,
             following: 0,
             marked: false,
@@ -64,13 +83,42 @@ impl UetReceiver {
         self.beyond -= taken;
     }
 
-    fn acknowledge(&mut self, config: &UetConfig, psn: u64, tag: u32, own: bool) -> Ack {
-        self.unacknowledged = 0;
+    /// Acknowledges with a bitmap of [`SPAN`] packets from `base`.
+    fn acknowledge(&mut self, config: &UetConfig, base: u64, psn: u64, own: bool) -> Ack {
+        self.trimmed_request = false;
         let any = std::mem::take(&mut self.any_marked);
-        let bitmap_base = self.cumulative.max(psn.saturating_sub(63));
+        let bitmap_base = self.cumulative.max(base);
         let bitmap = if self.beyond == 0 { 0 } else { self.received.bits_from(self.cumulative, bitmap_base) };
         let ecn = if config.ack_ecn == AckEcn::Own { own } else { any };
-        Ack { cumulative: self.cumulative, bitmap_base, bitmap, psn, tag, ecn }
+        Ack { cumulative: self.cumulative, bitmap_base, bitmap, psn, tag: self.last_tag, ecn }
+    }
+
+    /// Adds the arrival `psn` to the unacknowledged ones; returns the first PSN of the bitmap of an acknowledgement, which
+    /// is sent if one is `due` or the arrival does not fit into one bitmap with the others.
+    #[inline]
+    fn pend(&mut self, config: &UetConfig, now: Time, psn: u64, due: bool) -> Option<u64> {
+        let waited = self.due != Time::MAX;
+        let (low, high) = if waited { self.pending } else { (psn, psn) };
+        let (lowest, highest) = (low.min(psn), high.max(psn));
+        let fits = highest < lowest.max(self.cumulative) + SPAN;
+        if fits {
+            self.pending = (lowest, highest);
+            if due {
+                (self.unacknowledged, self.due) = (0, Time::MAX);
+                return Some(highest.saturating_sub(SPAN - 1));
+            }
+            if !waited {
+                self.due = now.saturating_add(config.ack_delay);
+            }
+            return None;
+        }
+        if due {
+            // The others stay pending.
+            self.unacknowledged -= 1;
+            return Some(if psn == lowest { psn } else { psn.saturating_sub(SPAN - 1) });
+        }
+        (self.pending, self.unacknowledged, self.due) = ((psn, psn), 1, now.saturating_add(config.ack_delay));
+        Some(low)
     }
 }
 
@@ -92,7 +140,7 @@ impl Receiving for UetReceiver {
 
     /// PSNs beyond the flow's end are a caller's bug and are ignored.
     #[inline]
-    fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
+    fn on_data(&mut self, config: &UetConfig, now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *data;
         let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
         self.out_of_order += u64::from(psn != self.cumulative);
@@ -124,12 +172,30 @@ impl Receiving for UetReceiver {
                 AckOnFilledHole::Every => true,
             };
         self.owed = (self.owed || ack_request) && self.beyond > 0;
-        let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || ack_request;
-        (due.then(|| self.acknowledge(config, psn, tag, ecn).into()), complete)
+        self.last_tag = tag;
+        let requested = ack_request || self.trimmed_request;
+        let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || requested;
+        let base = self.pend(config, now, psn, due);
+        (base.map(|base| self.acknowledge(config, base, psn, ecn).into()), complete)
     }
 
-    fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Option<Reply> {
+    fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32, ack_request: bool) -> Option<Reply> {
+        self.trimmed_request |= ack_request;
         Some(Nack { cumulative: self.cumulative, psn, tag }.into())
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Time> {
+        (self.due != Time::MAX).then_some(self.due)
+    }
+
+    fn on_timer(&mut self, config: &UetConfig, now: Time) -> Option<Reply> {
+        if self.due > now {
+            return None;
+        }
+        (self.unacknowledged, self.due) = (0, Time::MAX);
+        let base = self.pending.1.saturating_sub(SPAN - 1);
+        Some(self.acknowledge(config, base, Ack::OF_TIMER, self.marked).into())
     }
 
     fn cumulative(&self) -> u64 {
@@ -163,7 +229,14 @@ mod tests {
         let mut transport = UetTransport::default();
         change(&mut transport);
         let (base_rtt, queue_drain) = (Time::from_us(8), Time::from_us(8));
-        let network = Network { base_rtt, bdp: 400_000, queue_drain, trimming: true, nic_rate: Rate::gbps(400) };
+        let network = Network {
+            base_rtt,
+            bdp: 400_000,
+            queue_drain,
+            trimming: true,
+            nic_rate: Rate::gbps(400),
+            ..Network::default()
+        };
         UetConfig::new(&transport, &network)
     }
 

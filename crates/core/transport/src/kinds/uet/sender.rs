@@ -125,7 +125,7 @@ impl UetSender {
         let packets = config.packets(size);
         let span = config.window_packets().min(packets);
         let slots = span.next_power_of_two();
-        let cc = CongestionControl::new(&config.cc, base_rtt);
+        let cc = CongestionControl::new(&config.cc, config.longest_rtt.unwrap_or(base_rtt));
         UetSender {
             ring: vec![Slot::default(); slots as usize].into_boxed_slice(),
             mask: slots - 1,
@@ -264,8 +264,10 @@ impl UetSender {
         let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
-            let heard = CcAck { now, bytes: wire, packets, ecn: ack.ecn, rtt, in_flight: self.in_flight, path_rtt };
-            self.cc.on_ack(&config.cc, &heard);
+            let (ecn, in_flight) = (ack.ecn, self.in_flight);
+            let is_full = self.payload(config, ack.psn) == config.mtu as u32;
+            let cc_ack = CcAck { now, bytes: wire, packets, ecn, rtt, is_full, in_flight, path_rtt };
+            self.cc.on_ack(&config.cc, &cc_ack);
             self.cwnd = self.cc.cwnd();
         }
         if let Tail::Probed { psn, at } = self.tail {
@@ -581,6 +583,7 @@ mod tests {
             queue_drain: Time::ZERO,
             trimming: false,
             nic_rate: Rate::gbps(40),
+            ..Network::default()
         };
         UetConfig::new(&transport, &network)
     }

@@ -152,7 +152,7 @@ impl WindowRule for Dctcp {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { mtu: 4160.0, payload: 4096.0, max: 416_000.0, trimmed: 64 };
+    const SIZES: Sizes = Sizes { mtu: 4160.0, payload: 4096.0, max: 416_000.0, beyond_bdp: 0.0, trimmed: 64 };
     const BASE: Time = Time::from_us(10);
 
     fn plain() -> DctcpParameters {
@@ -166,6 +166,7 @@ mod tests {
             packets,
             ecn,
             rtt,
+            is_full: true,
             in_flight: 83_200,
             path_rtt: None,
         }

@@ -17,7 +17,7 @@ mod smartt;
 pub use crate::control::{ControlCapabilities, Section};
 pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
 pub use fixed::{Fixed, FixedParameters};
-pub use nscc::{Nscc, NsccConfig, NsccParameters};
+pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters};
 pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
 

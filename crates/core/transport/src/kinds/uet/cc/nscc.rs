@@ -6,7 +6,7 @@
 
 use super::{CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule};
 use crate::Network;
-use anabranch_settings::{About, Auto, SetError, parameters};
+use anabranch_settings::{About, Auto, SetError, choices, parameters};
 use anabranch_units::Time;
 
 pub(super) const ABOUT: About = About::brief(
@@ -14,9 +14,22 @@ pub(super) const ABOUT: About = About::brief(
     "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
 );
 
+choices! {
+    /// Base round trip of a flow.
+    pub enum NsccBaseRtt {
+        /// That of its pair of hosts, or the smallest round trip of a full packet where one is shorter; the maximum window
+        /// falls with it. NACKs do not count: headers overtake data.
+        Measured = "measured",
+        /// That of the longest pair of the run, for all flows.
+        Longest = "longest",
+    }
+}
+
 parameters! {
     /// NSCC.
     pub struct NsccParameters {
+        /// Base round trip of a flow.
+        base_rtt: NsccBaseRtt = NsccBaseRtt::Measured, source "Ultra Ethernet's public simulator; longest: Spritz §V-A";
         /// Target queueing delay in base RTTs. `auto`: 0.75 where switches trim, else 1.
         target_delay: Auto<f64> = Auto::Auto, source "specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator";
         /// Gain of the proportional increase.
@@ -45,6 +58,10 @@ parameters! {
 }
 
 impl ControlCapabilities for NsccParameters {
+    fn takes_longest_rtt(&self) -> bool {
+        self.base_rtt == NsccBaseRtt::Longest
+    }
+
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         if let Auto::Value(target) = self.target_delay {
@@ -93,9 +110,12 @@ pub struct NsccConfig {
     /// Delay sample of a trim: one RTT of the network.
     trim_sample: f64,
     quick_adapt_delay: Time,
-    quick_adapt_below: u64,
+    quick_adapt_gate: u32,
     adjust_bytes: f64,
     adjust_period: Time,
+    /// The base round trip falls to the smallest sample.
+    measures_base: bool,
+    bdp: f64,
 }
 
 impl NsccConfig {
@@ -122,9 +142,11 @@ impl NsccConfig {
             delay_gain: parameters.delay_gain,
             trim_sample: network.base_rtt.ps() as f64,
             quick_adapt_delay: super::rule::scaled(target, parameters.quick_adapt_threshold),
-            quick_adapt_below: sizes.max as u64 >> parameters.quick_adapt_gate.min(31),
+            quick_adapt_gate: parameters.quick_adapt_gate.min(31),
             adjust_bytes: f64::from(parameters.adjust_packets) * sizes.mtu,
             adjust_period: network.base_rtt,
+            measures_base: parameters.base_rtt == NsccBaseRtt::Measured,
+            bdp: network.bdp as f64,
         }
     }
 }
@@ -185,6 +207,9 @@ impl WindowRule for Nscc {
         self.on_progress(ack.bytes);
         let delay = match ack.rtt {
             Some(rtt) => {
+                if rtt < self.base_rtt && config.measures_base && ack.is_full {
+                    self.base_rtt = rtt;
+                }
                 let delay = rtt.saturating_sub(self.base_rtt);
                 self.sample(config, delay, ack.ecn);
                 delay
@@ -262,6 +287,16 @@ impl Nscc {
         self.fast
     }
 
+    /// Returns the maximum window: that of the pair, or where the base round trip has fallen its part, which fills the link.
+    fn max(&self, config: &NsccConfig) -> f64 {
+        if self.base_rtt >= config.adjust_period {
+            return config.sizes.max;
+        }
+        let (rtt, of) = (self.base_rtt.ps() as f64, config.adjust_period.ps() as f64);
+        let fills = config.bdp * (rtt / of) + config.sizes.beyond_bdp;
+        (config.sizes.max * (rtt / of)).max(fills).min(config.sizes.max)
+    }
+
     fn end_fast_increase(&mut self) {
         (self.idle, self.fast) = (0, false);
     }
@@ -303,7 +338,8 @@ impl Nscc {
             done = true;
         } else if self.period_end.is_none_or(|end| now > end) {
             let cause = self.lossy || delay > config.quick_adapt_delay;
-            if self.period_end.is_some() && cause && self.achieved < config.quick_adapt_below {
+            if self.period_end.is_some() && cause && self.achieved < self.max(config) as u64 >> config.quick_adapt_gate
+            {
                 self.cwnd = self.achieved as f64;
                 self.clamp(config);
                 (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
@@ -319,7 +355,7 @@ impl Nscc {
     }
 
     fn clamp(&mut self, config: &NsccConfig) {
-        self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
+        self.cwnd = self.cwnd.max(config.sizes.mtu).min(self.max(config));
     }
 }
 
@@ -333,9 +369,15 @@ mod tests {
     /// BDP 300,000 B: a = 2. Target 12 us: b = 1. With a payload of 4000 B: alpha = 4*4000*2/12 us, fi = 40,000,
     /// eta = 1200, `fi_scale` 0.5. Largest window 450,000 B, QuickAdapt below 56,250 B, packets of 4100 B.
     fn flow() -> (NsccConfig, Nscc) {
-        let network =
-            Network { base_rtt: BASE, bdp: 300_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(150) };
-        let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 450_000.0, trimmed: 100 };
+        let network = Network {
+            base_rtt: BASE,
+            bdp: 300_000,
+            queue_drain: BASE,
+            trimming: true,
+            nic_rate: Rate::gbps(150),
+            ..Network::default()
+        };
+        let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 450_000.0, beyond_bdp: 0.0, trimmed: 100 };
         let config = NsccConfig::new(&NsccParameters::default(), sizes, &network);
         let mut flow = Nscc::new(&config, BASE);
         flow.cwnd = 100_000.0;
@@ -343,7 +385,7 @@ mod tests {
     }
     fn ack(now: u64, bytes: u64, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200, path_rtt: None }
+        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, is_full: true, in_flight: 8200, path_rtt: None }
     }
     fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "found {found}, expected {expected}");
@@ -357,7 +399,7 @@ mod tests {
         near(config.fair, 40_000.0);
         near(config.eta, 1200.0);
         near(config.fast, 0.5);
-        assert_eq!((config.quick_adapt_below, config.adjust_bytes), (56_250, 32_800.0));
+        assert_eq!((config.sizes.max as u64 >> config.quick_adapt_gate, config.adjust_bytes), (56_250, 32_800.0));
     }
 
     #[test]

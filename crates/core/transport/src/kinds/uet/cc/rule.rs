@@ -37,6 +37,9 @@ pub struct Sizes {
     pub payload: f64,
     /// Initial and maximum window.
     pub max: f64,
+    /// Packets beyond a BDP that fill a link while an acknowledgement waits for the packets it covers, in bytes; infinite
+    /// where the window is a number of bytes, which does not follow the base round trip.
+    pub beyond_bdp: f64,
     /// Bytes of a trimmed packet that still arrive: its header.
     pub trimmed: u64,
 }
@@ -54,6 +57,8 @@ pub struct CcAck {
     pub ecn: bool,
     /// Round trip of the packet that triggered it; `None` if the packet was retransmitted.
     pub rtt: Option<Time>,
+    /// The packet that triggered it was full: its round trip is no shorter for its size.
+    pub is_full: bool,
     /// Bytes still in flight.
     pub in_flight: u64,
     /// Base round trip of that packet's own path; `None` if unknown.

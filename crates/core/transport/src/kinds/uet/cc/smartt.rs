@@ -172,12 +172,18 @@ mod tests {
     use super::*;
     use anabranch_units::Rate;
 
-    const SIZES: Sizes = Sizes { mtu: 4000.0, payload: 3936.0, max: 600_000.0, trimmed: 64 };
+    const SIZES: Sizes = Sizes { mtu: 4000.0, payload: 3936.0, max: 600_000.0, beyond_bdp: 0.0, trimmed: 64 };
     const BASE: Time = Time::from_us(8);
 
     fn config() -> SmarttConfig {
-        let network =
-            Network { base_rtt: BASE, bdp: 400_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(400) };
+        let network = Network {
+            base_rtt: BASE,
+            bdp: 400_000,
+            queue_drain: BASE,
+            trimming: true,
+            nic_rate: Rate::gbps(400),
+            ..Network::default()
+        };
         let parameters =
             SmarttParameters { quick_adapt: false, fast_increase: false, ecn_gate: false, ..Default::default() };
         SmarttConfig::new(&parameters, SIZES, &network)
@@ -189,7 +195,16 @@ mod tests {
         let rtt = Some(Time::from_us(rtt_us));
         flow.on_ack(
             &config,
-            &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0, path_rtt: None },
+            &CcAck {
+                now: Time::from_us(50),
+                bytes: 4000,
+                packets: 1,
+                ecn,
+                rtt,
+                is_full: true,
+                in_flight: 0,
+                path_rtt: None,
+            },
         );
         flow.cwnd() - 200_000.0
     }

@@ -1,0 +1,208 @@
+//! The pairs of hosts between which flows run, and what limits and transports are resolved against: nothing depends on
+//! links that no flow can meet, nor on the names of those that flows meet.
+
+use anabranch_backend::{BaseRtt, Setup};
+use anabranch_topology::{FaultAction, LinkId, Pairs, Topology};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{Flow, Medium};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs whose transports are the same: of two edge switches, two kinds of hosts, one class and one congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PairKey {
+    edges: (u32, u32),
+    kinds: (u16, u16),
+    class: u8,
+    /// Workload with a congestion control of its own; `u16::MAX`: that of the run.
+    pub(crate) own: u16,
+}
+
+/// One of several alike pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct UsedPair {
+    pub(crate) key: PairKey,
+    pub(crate) class: usize,
+    pub(crate) base_rtt: Time,
+    /// Rate that the ports of the pair allow.
+    pub(crate) capacity: Rate,
+    pub(crate) nic_rate: Rate,
+    /// Number of switch ports on a path.
+    pub(crate) ports: u64,
+    /// Rates of the switch ports on all paths: the healthy one, and the lowest during the run.
+    pub(crate) rates: BTreeSet<(Rate, Rate)>,
+}
+
+/// Round trip by which limits of ports scale.
+#[derive(Clone, Debug)]
+enum PortRtt {
+    /// The bandwidth-delay product of every port, as the recorded model has it.
+    Product(u64),
+    /// One round trip at any rate.
+    Fixed(Time),
+    /// Per number of links of a path, the longest delay of both directions without wire times; and the bytes out and back.
+    Paths(BTreeMap<u64, Time>, u64, u64),
+}
+
+/// The pairs that flows use.
+#[derive(Clone, Debug)]
+pub(crate) struct UsedPairs {
+    kinds: Vec<u16>,
+    /// Every pair has the same values, apart from class and congestion control.
+    is_single: bool,
+    has_classes: bool,
+    own: Vec<u16>,
+    pub(crate) list: Vec<UsedPair>,
+    /// Largest base round trip and bandwidth-delay product.
+    pub(crate) longest: (Time, u64),
+    /// Lowest rate of a port that flows can meet.
+    pub(crate) slowest: Rate,
+    port_rtt: PortRtt,
+}
+
+/// Bytes of the packet and of the reply that a base round trip has.
+fn sizes(setup: &Setup) -> (u64, u64) {
+    match setup.fabric.base_rtt {
+        BaseRtt::PacketAndAck => (setup.transport.mtu() + setup.transport.header(), setup.transport.ack_size()),
+        BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
+    }
+}
+
+/// Calls `see` with every flow over the network; of the groups of a job that use the same hosts, with those of the first.
+fn each_flow(setup: &Setup, see: &mut dyn FnMut(&Flow)) {
+    setup.flows.flows.iter().filter(|flow| flow.medium == Medium::Network).for_each(&mut *see);
+    for template in &setup.flows.templates {
+        let job = &setup.flows.grouped[template.job as usize];
+        for group in 0..job.concurrent.min(template.groups()) {
+            let hosts = job.hosts_of(group);
+            for flow in template.of_ranks().iter().filter(|flow| flow.medium == Medium::Network) {
+                see(&Flow { src: hosts[flow.src as usize], dst: hosts[flow.dst as usize], ..*flow });
+            }
+        }
+    }
+}
+
+/// Returns, per directed link, the lowest rate that a fault gives it; empty without such faults.
+fn lowest_rates(setup: &Setup) -> Vec<Rate> {
+    let mut lowest = Vec::new();
+    for fault in &setup.faults {
+        let FaultAction::Degrade(rate) = fault.action else { continue };
+        if lowest.is_empty() {
+            lowest = setup.topology.links.iter().map(|link| link.rate).collect();
+        }
+        for link in &fault.links {
+            let known: &mut Rate = &mut lowest[link.0 as usize];
+            *known = rate.min(*known);
+        }
+    }
+    lowest
+}
+
+/// Numbers the hosts by rates and delays of their links.
+fn kinds(topology: &Topology) -> Vec<u16> {
+    let mut known = FxHashMap::default();
+    let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay);
+    let kind = |host: u32| {
+        let up = topology.host_uplink(host);
+        let next = known.len().min(usize::from(u16::MAX)) as u16;
+        *known.entry((of(up), of(up.reverse()))).or_insert(next)
+    };
+    (0..topology.hosts).map(kind).collect()
+}
+
+impl UsedPairs {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let topology = &setup.topology;
+        let (out, back) = sizes(setup);
+        let nic_rate = topology.nic_rate();
+        let recorded = setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation;
+        let is_single = recorded || topology.guidance.is_some();
+        let mut used = UsedPairs {
+            kinds: kinds(topology),
+            is_single,
+            has_classes: setup.fabric.classes.len() > 1,
+            own: (0..setup.flows.workloads.len() as u32)
+                .map(|workload| if setup.own_transports.contains_key(&workload) { workload as u16 } else { u16::MAX })
+                .collect(),
+            list: Vec::new(),
+            longest: (Time::ZERO, 0),
+            slowest: Rate(u64::MAX),
+            port_rtt: PortRtt::Paths(BTreeMap::new(), out, back),
+        };
+        let lowest = lowest_rates(setup);
+        let rate_of = |link: LinkId| topology.link(link).rate;
+        let rates = |link: LinkId| (rate_of(link), lowest.get(link.0 as usize).copied().unwrap_or(rate_of(link)));
+        let mut known = FxHashMap::default();
+        if is_single {
+            let base_rtt = topology.window_rtt(out, back);
+            let bdp = nic_rate.bytes_in(base_rtt);
+            used.port_rtt = if recorded { PortRtt::Product(bdp) } else { PortRtt::Fixed(base_rtt) };
+            let all: BTreeSet<_> = topology.link_ids().map(rates).collect();
+            each_flow(setup, &mut |flow| {
+                known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
+                    let (class, capacity, rates) = (usize::from(flow.class), nic_rate, all.clone());
+                    let pair = UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports: 6, rates };
+                    used.list.push(pair);
+                });
+            });
+        } else {
+            let (mut pairs, mut delays) = (Pairs::new(topology, out), Pairs::new(topology, 0));
+            let mut paths = BTreeMap::new();
+            each_flow(setup, &mut |flow| {
+                let (src, dst) = (flow.src, flow.dst);
+                known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
+                    let base_rtt = pairs.longest_rtt(topology, src, dst, out, back);
+                    let capacity = pairs.capacity(topology, src, dst);
+                    let down = topology.host_uplink(dst).reverse();
+                    let links = pairs.links(topology, src, dst, !lowest.is_empty());
+                    let rates = links.chain([down]).map(rates).collect();
+                    let ports = pairs.hops(topology, src, dst) + 1;
+                    let delay = delays.longest_rtt(topology, src, dst, 0, 0);
+                    let longest = paths.entry(ports + 1).or_insert(delay);
+                    *longest = delay.max(*longest);
+                    let (class, nic_rate) = (usize::from(flow.class), rate_of(topology.host_uplink(src)));
+                    used.list.push(UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports, rates });
+                });
+            });
+            used.port_rtt = PortRtt::Paths(paths, out, back);
+        }
+        if used.list.is_empty() {
+            used.port_rtt = PortRtt::Fixed(topology.window_rtt(out, back));
+        }
+        let slowest = used.list.iter().flat_map(|pair| pair.rates.iter().map(|rates| rates.1)).min();
+        used.slowest = slowest.unwrap_or(nic_rate);
+        let bdp = |pair: &UsedPair| pair.capacity.bytes_in(pair.base_rtt);
+        used.longest = (
+            used.list.iter().map(|pair| pair.base_rtt).max().unwrap_or_else(|| topology.window_rtt(out, back)),
+            used.list.iter().map(bdp).max().unwrap_or(0),
+        );
+        used
+    }
+
+    /// Returns the key of a flow's pair.
+    #[inline]
+    pub(crate) fn key(&self, topology: &Topology, flow: &Flow) -> PairKey {
+        let class = if self.has_classes { flow.class } else { 0 };
+        let own = self.own.get(usize::from(flow.workload)).copied().unwrap_or(u16::MAX);
+        if self.is_single {
+            return PairKey { edges: (0, 0), kinds: (0, 0), class, own };
+        }
+        let (src, dst) = (flow.src, flow.dst);
+        let edges = (topology.edge_switch(src).0, topology.edge_switch(dst).0);
+        PairKey { edges, kinds: (self.kinds[src as usize], self.kinds[dst as usize]), class, own }
+    }
+
+    /// Returns the bandwidth-delay product by which the limits of a port scale: of its own rate, as if every link of the
+    /// longest path had it.
+    pub(crate) fn port_bdp(&self, rate: Rate) -> u64 {
+        match &self.port_rtt {
+            PortRtt::Product(bdp) => *bdp,
+            PortRtt::Fixed(rtt) => rate.bytes_in(*rtt),
+            PortRtt::Paths(paths, out, back) => {
+                let wire = rate.wire_time(*out).saturating_add(rate.wire_time(*back));
+                let of = |(links, delay): (&u64, &Time)| delay.saturating_add(wire.saturating_mul(*links));
+                rate.bytes_in(paths.iter().map(of).max().unwrap_or_default())
+            }
+        }
+    }
+}
