@@ -121,6 +121,11 @@ pub trait Constants: Clone + Debug {
     fn check(&self, _network: &Network) -> Result<(), String> {
         Ok(())
     }
+    /// Returns `true` if its timeouts outlast every queue that drops nothing, where switches trim: without a drop there is no
+    /// timeout.
+    fn outlasts_queues(&self) -> bool {
+        false
+    }
     /// Packets per window, for memory estimates.
     fn window_packets(&self) -> u64 {
         128

@@ -20,15 +20,19 @@ pub(crate) struct FlowTransports {
     pairs: UsedPairs,
 }
 
-/// Bytes of each class that precede those of a pair's class, by which it can be held up.
+/// Bytes on the wire that can hold up each class at a port: those of all flows of classes with priority, each twice, since
+/// a packet that is trimmed further on crosses a port again.
 fn preceding(setup: &Setup) -> Vec<u64> {
     let mut bytes = vec![0u64; setup.fabric.classes.len().max(1)];
     if setup.fabric.scheduling != Scheduling::Strict || bytes.len() == 1 {
         return bytes;
     }
+    let (mtu, header) = (setup.transport.mtu(), setup.transport.header());
     let mut add = |class: u8, size: u64, times: u64| {
+        let packets = size.div_ceil(mtu).max(1).saturating_mul(2).saturating_mul(times);
+        let size = packets.saturating_mul(mtu + header);
         for later in bytes.iter_mut().skip(usize::from(class) + 1) {
-            *later = later.saturating_add(size.saturating_mul(times));
+            *later = later.saturating_add(size);
         }
     };
     setup.flows.flows.iter().for_each(|flow| add(flow.class, flow.size, 1));
@@ -61,6 +65,11 @@ impl FlowTransports {
             let queue_drain = pair.rates.iter().map(|rates| drain(rates.0, rates.1)).max().unwrap_or_default();
             let slowest = pair.rates.iter().map(|rates| rates.1).min().unwrap_or(pair.nic_rate);
             let (own, of_all) = share(setup, pair.class);
+            // Among several classes: a turn of the others, and the headers and replies that precede all.
+            let turn = slowest.wire_time(setup.transport.mtu() + setup.transport.header());
+            let (own, of_all) =
+                if of_all > own { (own.saturating_mul(2), of_all.saturating_mul(3)) } else { (own, of_all) };
+            let queue_drain = if of_all > own { queue_drain + turn } else { queue_drain };
             let wait = u128::from(queue_drain.ps()) * u128::from(pair.ports) * u128::from(of_all) / u128::from(own);
             let held_up = slowest.wire_time(preceding[pair.class.min(preceding.len() - 1)]);
             let network = Network {
@@ -124,6 +133,11 @@ impl FlowTransports {
     /// Returns what does not depend on pair and congestion control.
     pub(crate) fn main(&self) -> &Transport {
         &self.all[0].1
+    }
+
+    /// Returns `true` if without a drop no packet may time out.
+    pub(crate) fn outlast_queues(&self) -> bool {
+        self.each().all(Transport::outlasts_queues)
     }
 
     pub(crate) fn max_timeout(&self) -> Option<Time> {

@@ -1,0 +1,149 @@
+//! Windows, limits and timeouts follow the pair of hosts and the port, whatever links and names there are beside them.
+
+mod common;
+use anabranch_backend::Setup;
+use anabranch_outcome::RunResult;
+use anabranch_settings::{Auto, Parameters, Raw};
+use anabranch_topology::{LinkOverride, Topology};
+use anabranch_units::{Rate, Time};
+use common::*;
+use proptest::prelude::*;
+
+const LEAVES: u32 = 3;
+const SPINES: u64 = 4;
+
+fn leaf_spine(hosts_per_leaf: u32, rate: &str, delay: &str) -> Topology {
+    let keys = [
+        ("leaves", Raw::Int(LEAVES.into())),
+        ("spines", Raw::Int(SPINES as i64)),
+        ("hosts_per_leaf", Raw::Int(hosts_per_leaf.into())),
+        ("link_rate", text(rate)),
+        ("link_delay", text(delay)),
+    ];
+    topology("leaf-spine", &keys)
+}
+
+fn change(topology: &mut Topology, link: &str, rate: Rate, delay: Time) {
+    let change = LinkOverride { link: Some(link.into()), rate: Some(rate), delay: Some(delay), ..Default::default() };
+    topology.apply(&change).expect("a link");
+}
+
+fn rows(result: &RunResult) -> Vec<(Option<Time>, Option<Time>, Time)> {
+    result.flows.iter().map(|flow| (flow.fct_rx, flow.fct_ack, flow.ideal_rx)).collect()
+}
+
+/// A run under one of several transports and window rules, with this many packets per acknowledgement.
+fn under(topology: Topology, set: anabranch_workload::FlowSet, kind: usize, ack_every: u32, scheme: &str) -> Setup {
+    if kind == 4 {
+        return roce_setup(topology, set, "ecmp", Profile::Irn);
+    }
+    let mut setup = setup(topology, set, scheme);
+    let control = ["nscc", "dctcp", "smartt", "none"][kind];
+    uet(&mut setup).set("congestion_control", &text(control)).unwrap();
+    uet(&mut setup).ack_every = ack_every;
+    setup
+}
+
+/// Flows from many hosts of leaf 1, and of leaf 2 where `mixed`, to the last host of leaf 1.
+fn incast(hosts_per_leaf: u32, mixed: bool, size: u64) -> anabranch_workload::FlowSet {
+    let to = 2 * hosts_per_leaf - 1;
+    let from = hosts_per_leaf..if mixed { 3 * hosts_per_leaf } else { to };
+    flows(&from.filter(|host| *host != to).map(|host| (host, to, size, u64::from(host))).collect::<Vec<_>>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// A cable that no flow can meet has no effect, whichever it is.
+    #[test]
+    fn links_that_no_flow_meets_change_nothing(
+        hosts in 3u32..10, kind in 0usize..5, ack_every in 1u32..9, spine in 0..SPINES, size in 1u64..400_000,
+        mixed in any::<bool>(), mbps in 100u64..1_000_000, delay_ns in 0u64..200_000, scheme in 0usize..3,
+    ) {
+        let scheme = ["ops", "reps", "prime"][scheme];
+        let fabric = leaf_spine(hosts, "100Gbps", "500ns");
+        let mut other = fabric.clone();
+        // Leaf 0 sends and receives nothing.
+        change(&mut other, &format!("leaf0-spine{spine}"), Rate(mbps * 1_000_000), Time::from_ns(delay_ns));
+        let [plain, odd] =
+            [fabric, other].map(|fabric| run(&under(fabric, incast(hosts, mixed, size), kind, ack_every, scheme)));
+        prop_assert_eq!(rows(&plain), rows(&odd));
+    }
+
+    /// Where switches trim and nothing is dropped, nothing times out: the run itself checks it.
+    #[test]
+    fn nothing_times_out_where_nothing_is_lost(
+        hosts in 3u32..20, kind in 0usize..4, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
+        slow in 1u64..101, scheme in 0usize..3, seed in any::<u64>(), weights in 0usize..3,
+    ) {
+        let scheme = ["ops", "reps", "prime"][scheme];
+        let mut fabric = leaf_spine(hosts, "100Gbps", "500ns");
+        change(&mut fabric, "leaf2-spine1", Rate::gbps(slow), Time::from_us(1));
+        let mut set = incast(hosts, mixed, size);
+        if weights > 0 {
+            set.flows.iter_mut().for_each(|flow| flow.class = (flow.src % 2) as u8);
+        }
+        let mut setup = Setup { seed, ..under(fabric, set, kind, ack_every, scheme) };
+        if weights > 0 {
+            setup.fabric.classes = vec!["first".into(), "second".into()];
+            setup.fabric.set("scheduling", &text(["", "strict", "wrr"][weights])).unwrap();
+            setup.fabric.class_weights = if weights == 2 { vec![9, 1] } else { vec![] };
+        }
+        let result = run(&setup);
+        prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
+        prop_assert!(result.counters.dropped > Some(0) || result.counters.timeouts == Some(0));
+    }
+}
+
+/// One flow alone fills its links: its last byte arrives at the closed form, and nothing is retransmitted. Two hosts of a
+/// switch, with d of delay per link and w of wire time per full packet: 2 (w + d) for the first packet, then w for each other.
+#[test]
+fn a_lone_flow_fills_links_of_any_rate_and_length() {
+    let rates = ["1Mbps", "1Gbps", "10Gbps", "100Gbps", "400Gbps", "3.2Tbps"];
+    let delays = ["10ns", "50ns", "1us", "500us", "2ms", "10ms", "50ms"];
+    for (rate, delay) in rates.iter().flat_map(|rate| delays.iter().map(move |delay| (*rate, *delay))) {
+        let packets = if rate == "1Mbps" { 40 } else { 1000 };
+        for kind in 0..5 {
+            let (payload, header) = if kind == 4 { (1000, 48) } else { (4096, 64) };
+            let fabric = leaf_spine(2, rate, delay);
+            let link = fabric.link(fabric.host_uplink(0)).rate;
+            let mut setup = under(fabric, flows(&[(0, 1, packets * payload, 0)]), kind, 4, "ops");
+            setup.limits.time_limit = Time::from_ms(100_000);
+            setup.limits.stall_after = Some(4);
+            let result = run(&setup);
+            let wire = link.wire_time(payload + header);
+            let first = (wire + delay.parse::<Time>().unwrap()) * 2;
+            // At 3.2 Tb/s a packet takes no whole number of picoseconds: the rest carries over.
+            let expected = first + link.wire_time((payload + header) * (packets - 1));
+            let found = result.flows[0].fct_rx.expect("complete");
+            let off = found.ps().abs_diff(expected.ps());
+            assert!(off <= 2, "{rate}, {delay}, transport {kind}: {found}, expected {expected}");
+            assert_eq!(result.counters.retransmitted, Some(0), "{rate}, {delay}, transport {kind}");
+        }
+    }
+}
+
+/// A ring AllReduce step is a message per rank: with a BDP of a few packets each still fills its link.
+#[test]
+fn short_links_are_filled_whatever_the_coalescing() {
+    for ack_every in [1, 2, 4, 16, 64] {
+        let mut setup = setup(leaf_spine(2, "400Gbps", "10ns"), flows(&[(0, 1, 2000 * 4096, 0)]), "ops");
+        uet(&mut setup).ack_every = ack_every;
+        // 4160 B take 83,200 ps: 2000 of them, one more hop, and two delays of 10 ns.
+        assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(2001 * 83_200 + 2 * 10_000)), "{ack_every}");
+    }
+}
+
+#[test]
+fn timeouts_shorter_than_a_round_trip_are_refused() {
+    let fabric = || leaf_spine(2, "1Gbps", "10ms");
+    let set = || flows(&[(0, 1, 4096, 0)]);
+    let mut uet_setup = setup(fabric(), set(), "ops");
+    uet(&mut uet_setup).rto = Auto::Value(Time::from_ms(39));
+    let mut irn = roce_setup(fabric(), set(), "ecmp", Profile::Irn);
+    roce(&mut irn).rto_low = Auto::Value(Time::from_us(100));
+    for (setup, key) in [(uet_setup, "rto"), (irn, "rto_low")] {
+        let error = anabranch_sim::run(&setup, 1, &mut |_| true).expect_err("refused").to_string();
+        assert!(error.contains(&format!("transport.{key}: found")) && error.contains("base round trip"), "{error}");
+    }
+}
