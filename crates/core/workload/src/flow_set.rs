@@ -63,11 +63,22 @@ impl FlowSet {
     pub fn flow_key(&self, number: u32) -> u64 {
         match self.flows.get(number as usize) {
             Some(flow) => flow.key,
-            None => {
-                let template = self.templates.iter().rfind(|template| template.first_flow <= number);
-                template.expect("a flow of the set").key(number)
-            }
+            None => self.template_of(number).key(number),
         }
+    }
+
+    /// Returns the key of the connection of a flow.
+    #[inline]
+    pub fn connection_key(&self, number: u32) -> u64 {
+        match self.flows.get(number as usize) {
+            Some(flow) => flow.connection,
+            None => self.template_of(number).connection_key(number),
+        }
+    }
+
+    #[inline]
+    fn template_of(&self, number: u32) -> &GroupTemplate {
+        self.templates.iter().rfind(|template| template.first_flow <= number).expect("a flow of the set")
     }
 
     /// Returns the place of a flow that is not listed; `None`: it is.
