@@ -24,6 +24,8 @@ pub struct FlowSet {
     pub grouped: Vec<GroupedJob>,
     /// Per flow, the number of its message through all jobs; [`NO_MESSAGE`]: it belongs to none. Empty without jobs.
     pub messages: Vec<u32>,
+    /// Words of flow files that have no effect in this run: warnings for the user.
+    pub notes: Vec<String>,
     /// The servers whose NICs are the hosts ([`ServerParameters::route`]); `None`: a host is an endpoint.
     pub servers: Option<ServerParameters>,
 }

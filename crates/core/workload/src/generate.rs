@@ -236,6 +236,7 @@ impl Merge {
             trigger
         }));
         self.made.failures.extend(traffic.failures);
+        self.made.flows.notes.extend(traffic.notes);
         let job = traffic.job.map(|job| NcclJob { workload: workload_of[0], first: first_flow as u32, ..job });
         self.made.flows.jobs.extend(job);
         let grouped =
