@@ -157,7 +157,7 @@ fn an_adjacency_list() {
     assert_eq!(description(&adjacency("2 3\n1 2\n0 3 2 1\n", 3)), description(&square));
 }
 
-/// The shape of NetworkX's output: an edge may stand at its larger end.
+/// The shape of common output: an edge may stand at its larger end.
 #[test]
 fn edges_may_stand_at_their_larger_end() {
     assert_eq!(description(&adjacency("0 1 3\n3 2\n1 2\n2\n", 1)), description(&adjacency("0 1 3\n1 2\n2 3\n3\n", 1)));
