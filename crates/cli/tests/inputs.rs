@@ -525,3 +525,27 @@ fn export_in_result_directory_is_replaced_on_request() {
     let output = folder.run(&["trace", "out", "--perfetto", "out/flows.csv", "--replace"]);
     assert!(code(&output) == 2 && stderr(&output).contains("which is read"), "{}", stderr(&output));
 }
+
+/// Failures of a flow file that leave a host of a flow without a path are refused with the pair; one link less runs.
+#[test]
+fn failures_that_cut_off_a_host_name_the_pair() {
+    for spines in 1..4 {
+        let folder = Folder::new("cut off");
+        let file = |failed: u32| {
+            let lines = (0..failed).map(|link| format!("failure switch_type TOR switch_id 0 link_id {link}\n"));
+            let lines: String = lines.collect();
+            format!("Nodes 4\nConnections 1\nFailures {failed}\n1->3 start 0 size 50000\n{lines}")
+        };
+        let scenario = format!(
+            "name = \"cut\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = 2\n\
+             [load_balancer]\nscheme = \"ops\"\n[[workload]]\nkind = \"file\"\npath = \"f.cm\"\nformat = \"htsim-cm\"\n"
+        );
+        folder.file("cut.toml", &scenario);
+        folder.file("f.cm", &file(spines - 1));
+        assert_eq!(code(&folder.run(&["run", "cut.toml", "--out", "out"])), 0);
+        folder.file("f.cm", &file(spines));
+        let output = folder.run(&["check", "cut.toml"]);
+        let said = stderr(&output);
+        assert!(code(&output) == 2 && said.contains("no path from host1 to host3"), "{said}");
+    }
+}

@@ -124,3 +124,48 @@ fn damaged_results_are_refused_and_kept() {
     assert!(message.contains("flows.parquet"), "{message}");
     assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), before);
 }
+
+/// Of parallel cables, exactly those that a fault names are marked, in rows and on the page.
+#[test]
+fn a_fault_marks_one_of_parallel_cables() {
+    for (cables, down, slow) in [(1, 0, 0), (2, 1, 0), (4, 2, 3), (5, 0, 4)] {
+        let folder = folder("parallel");
+        let name = |cable: u32| if cable == 0 { String::new() } else { format!("#{cable}") };
+        let scenario = format!(
+            "name = \"parallel\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+             links_per_spine = {cables}\n[load_balancer]\nscheme = \"ops\"\n[[workload]]\nkind = \"permutation\"\n\
+             size = \"64KiB\"\n[measure]\nuplink_counts = true\n\
+             [[fault]]\nkind = \"link-down\"\nlinks = [\"leaf0-spine1{}\"]\nat = \"1ms\"\n\
+             [[fault]]\nkind = \"link-degrade\"\nlinks = [\"leaf1->spine0{}\"]\nrate = \"10Gbps\"\nat = \"1ms\"\n",
+            name(down),
+            name(slow)
+        );
+        fs::write(folder.0.join("parallel.toml"), scenario).unwrap();
+        succeeds(&folder, &["run", "parallel.toml", "--out", "out"]);
+        let faulty: Vec<_> = folder
+            .rows("out/links.csv")
+            .into_iter()
+            .filter(|row| !row["fault"].is_empty())
+            .map(|row| ["from", "to", "parallel", "fault"].map(|key| row[key].clone()))
+            .collect();
+        let expected = [
+            ["leaf0", "spine1", &down.to_string(), "down at 1ms"],
+            ["spine1", "leaf0", &down.to_string(), "down at 1ms"],
+            ["leaf1", "spine0", &slow.to_string(), "10Gbps at 1ms"],
+        ];
+        let mut expected = expected.map(|row| row.map(str::to_string)).to_vec();
+        expected.sort();
+        let mut found = faulty;
+        found.sort();
+        assert_eq!(found, expected);
+        let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+        for shown in [
+            format!("leaf0\u{2013}spine1{} (down at 1ms)", name(down)),
+            format!("leaf1\u{2013}spine0{} (10Gbps at 1ms)", name(slow)),
+        ] {
+            assert_eq!(page.matches(&shown).count(), 1, "{shown}");
+        }
+        assert!(page.contains("Failed links") && page.contains("Degraded links"));
+        assert!(page.contains("failed or degraded"));
+    }
+}

@@ -123,10 +123,11 @@ class Fabric(Part):
     packet sent to last packet received; specification 1: `ack` in the other profiles. Default: "rx".
     """
 
-    flow_keys: Literal["stable", "udp-ports"] | None = None
+    flow_keys: Literal["connection", "stable", "udp-ports"] | None = None
     """
-    Identification of flows by switches. Takes one of "stable" "udp-ports". Default from: ours; specification
-    17.1 and 17.5 for the recorded model. Default: "stable".
+    Identification of flows by switches. Takes one of "connection" "stable" "udp-ports". Default from: NCCL: a
+    queue pair per connection; stable: Spritz' artifact, a flow per message; specification 17.1 and 17.5 for
+    the recorded model. Default: "connection".
     """
 
     ideal_fct: Literal["lone-flow", "rtt-and-bytes", "transmission"] | None = None

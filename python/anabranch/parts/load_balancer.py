@@ -936,14 +936,14 @@ class QpSpray(Part):
 
     outstanding: int | None = None
     """
-    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: as many as keep the
-    order of one sequence. Default: 1.
+    Maximum chunks in flight. Takes a whole number, zero or more. Default from: NCCL: a channel's buffer of 4
+    MiB (NCCL_BUFFSIZE), in slices of 1 MiB; 1: as many as keep the order of one sequence. Default: 4.
     """
 
     qps: int | None = None
     """
     Queue pairs per flow. Takes a whole number, zero or more. Default from: ours: a usual
-    NCCL_IB_QPS_PER_CONNECTION. Default: 4.
+    NCCL_IB_QPS_PER_CONNECTION; the library's own default, 1, is ecmp. Default: 4.
     """
 
     values: int | None = None

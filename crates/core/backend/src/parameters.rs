@@ -87,7 +87,10 @@ choices! {
 choices! {
     /// Identification of flows by switches.
     pub enum FlowKeys {
-        /// By a stable key of each flow.
+        /// By a stable key of each connection: the messages of a job from one rank to another over one channel share it,
+        /// as they share a queue pair. Schemes that keep a path begin every message of a connection with its label.
+        Connection = "connection",
+        /// By a stable key of each flow: every message has a queue pair of its own.
         Stable = "stable",
         /// By UDP ports: sources count from 10,000 per sender, destinations from 100 per receiver, in the order of the
         /// flow file. Tables of flowlets use only the receiver and the ports and mix some flows up, DRILL stores its
@@ -210,7 +213,7 @@ parameters! {
         /// Definition of the base round trip, which determines windows and the bandwidth-delay product.
         base_rtt: BaseRtt = BaseRtt::PacketAndAck, source "specification 1; 17.1 for the recorded model";
         /// Identification of flows by switches.
-        flow_keys: FlowKeys = FlowKeys::Stable, source "ours; specification 17.1 and 17.5 for the recorded model";
+        flow_keys: FlowKeys = FlowKeys::Connection, source "NCCL: a queue pair per connection; stable: Spritz' artifact, a flow per message; specification 17.1 and 17.5 for the recorded model";
         /// Hash of equal-cost forwarding.
         switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
         /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
@@ -244,7 +247,7 @@ impl FabricParameters {
 
     /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
     pub fn spritz() -> Self {
-        FabricParameters { fct_kind: FctKind::Ack, ..FabricParameters::default() }
+        FabricParameters { fct_kind: FctKind::Ack, flow_keys: FlowKeys::Stable, ..FabricParameters::default() }
     }
 
     fn recorded(self) -> Self {

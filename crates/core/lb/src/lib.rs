@@ -24,6 +24,8 @@ pub type Tag = u32;
 pub struct FlowInfo<'a> {
     /// Key of the flow for random streams: derived from stable names, never a dense index.
     pub key: u64,
+    /// Key of the flow's connection. Schemes that keep a path begin every message of a connection with its label.
+    pub connection: u64,
     /// Sending host.
     pub src: u32,
     /// Receiving host.

@@ -92,6 +92,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 let dead = dead_list(uplinks, dead);
                 let flow = FlowInfo {
                     key,
+                    connection: key,
                     src: 0,
                     dst: (key % 3) as u32,
                     size: 1 << 16,

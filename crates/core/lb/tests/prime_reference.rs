@@ -15,6 +15,7 @@ const BDP: u64 = 20;
 fn info(uplinks: &[u32]) -> FlowInfo<'_> {
     FlowInfo {
         key: 9,
+        connection: 9,
         src: 0,
         dst: 1,
         size: 1 << 20,

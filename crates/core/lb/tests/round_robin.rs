@@ -17,6 +17,7 @@ fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
         0,
         &FlowInfo {
             key,
+            connection: key,
             src: 0,
             dst: 1,
             size,

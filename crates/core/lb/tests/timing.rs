@@ -18,6 +18,7 @@ fn open(name: &str, uplinks: &[u32]) -> Host {
         0,
         &FlowInfo {
             key: 1,
+            connection: 1,
             src: 0,
             dst: 1,
             size,

@@ -16,7 +16,7 @@ mod watched;
 pub use delays::FlowDelays;
 pub use flow_metrics::{FlowCounters, FlowMeasures, FlowMetrics};
 pub use jobs::{CompactNumber, CompactTime, GroupRow, JobFlowRow, JobRows, RankRow, StepRow, UnlistedFlows, exposed};
-pub use links::{LinkMeasures, LinkRow, LinkWindow, QueueStats, UplinkCount};
+pub use links::{LinkMeasures, LinkRow, LinkWindow, QueueStats, UplinkCount, link_name};
 pub use machine::{EndpointLoad, MAX_LATE_SHARE, MIN_OFFERED_SHARE, MachineLoad};
 pub use measures::{Clock, Measures};
 pub use result::{RunResult, RunRows};

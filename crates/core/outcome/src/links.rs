@@ -20,6 +20,14 @@ pub struct QueueStats {
     pub occupancy: Vec<(u64, u64)>,
 }
 
+/// Returns the name of a directed link, `leaf0->spine3`, or `leaf0->spine3#1` among parallel ones.
+pub fn link_name(from: &str, to: &str, parallel: u16) -> String {
+    match parallel {
+        0 => format!("{from}->{to}"),
+        _ => format!("{from}->{to}#{parallel}"),
+    }
+}
+
 /// Results of one directed link and the queue of its output port; a row only for measured traffic. Other unmeasured
 /// values are `None`.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +36,8 @@ pub struct LinkRow {
     pub from: String,
     /// Name of the receiving node.
     pub to: String,
+    /// Number among parallel cables between these nodes, from 0.
+    pub parallel: u16,
     /// `host`, `tier0-1`, `local`, `global`.
     pub tier: String,
     /// `up`, `down` or `flat`.
@@ -136,6 +146,8 @@ pub struct UplinkCount {
     pub from: String,
     /// Receiving switch.
     pub to: String,
+    /// Number among parallel cables between these switches, from 0.
+    pub parallel: u16,
     /// Number of the flow's data packets over it.
     pub packets: u64,
 }

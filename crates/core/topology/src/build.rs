@@ -136,7 +136,10 @@ fn check(graph: &Graph) -> Result<(), TopologyError> {
                 return Err(TopologyError::new(format!("{name} is linked to another host; hosts attach to switches")));
             }
             _ => {
-                return Err(TopologyError::new(format!("{name} has {} links; a host has exactly one", links.len())));
+                return Err(TopologyError::new(format!(
+                    "{name} has {} links; a host has exactly one: its NIC. Write a host for each NIC, and [servers] with `gpus` and `nics` to join the hosts of a server",
+                    links.len()
+                )));
             }
         }
     }

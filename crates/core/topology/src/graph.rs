@@ -207,6 +207,11 @@ impl Graph {
         }
     }
 
+    /// Returns the number of a directed link among parallel cables between the same nodes, from 0.
+    pub fn parallel(&self, link: LinkId) -> u16 {
+        self.parallel[link.0 as usize]
+    }
+
     /// Returns the name of a directed link: `leaf0->spine3`, or `leaf0->spine3#1` among parallel ones.
     pub fn link_name(&self, link: LinkId) -> String {
         let mut name = String::new();

@@ -157,6 +157,42 @@ fn an_adjacency_list() {
     assert_eq!(description(&adjacency("2 3\n1 2\n0 3 2 1\n", 3)), description(&square));
 }
 
+/// The shape of common output: an edge may stand at its larger end.
+#[test]
+fn edges_may_stand_at_their_larger_end() {
+    assert_eq!(description(&adjacency("0 1 3\n3 2\n1 2\n2\n", 1)), description(&adjacency("0 1 3\n1 2\n2 3\n3\n", 1)));
+}
+
+proptest! {
+    /// A connected graph, written in any order with each edge at either end, reads to the same topology.
+    #[test]
+    fn an_adjacency_list_in_any_order(
+        parents in prop::collection::vec(any::<prop::sample::Index>(), 1..12),
+        more in prop::collection::vec((0u32..13, 0u32..13), 0..20),
+        order in any::<u64>(),
+    ) {
+        let switches = parents.len() as u32 + 1;
+        let tree = parents.iter().zip(1u32..).map(|(of, child)| (of.index(child as usize) as u32, child));
+        let more = more.into_iter().filter(|(a, b)| a != b && *a.max(b) < switches).map(|(a, b)| (a.min(b), a.max(b)));
+        let edges: std::collections::BTreeSet<(u32, u32)> = tree.chain(more).collect();
+        let sorted: String = edges.iter().map(|(a, b)| format!("{a} {b}\n")).collect();
+        let mut draws = anabranch_random::Stream::keyed(order, 0, "edges");
+        let mut lines = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+        let mut shuffled: Vec<_> = edges.into_iter().collect();
+        draws.shuffle(&mut shuffled);
+        for (a, b) in shuffled {
+            let (at, other) = if draws.chance(1, 2) { (a, b) } else { (b, a) };
+            lines.entry(at).or_default().push(other);
+        }
+        let mut lines: Vec<String> = lines
+            .into_iter()
+            .map(|(at, others)| format!("{at} {}\n", others.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")))
+            .collect();
+        draws.shuffle(&mut lines);
+        prop_assert_eq!(description(&adjacency(&lines.concat(), 2)), description(&adjacency(&sorted, 2)));
+    }
+}
+
 #[test]
 fn conweave_errors_name_the_line() {
     let swap = |from: &str, to: &str| SAMPLE.replacen(from, to, 1);
@@ -267,8 +303,8 @@ fn adjacency_errors_name_the_line() {
     for (text, said) in [
         ("0 1\n1 x\n", "line 2: a neighbour is `x`"),
         ("0 1\n\n# c\nx 2\n", "line 4: the switch is `x`"),
-        ("0 1\n1 0\n", "line 2: neighbour 0 of switch 1"),
-        ("0 1\n1 1\n", "line 2: neighbour 1 of switch 1"),
+        ("0 1\n1 0\n", "line 2: the link 1 0 is listed twice, first in line 1"),
+        ("0 1\n1 1\n", "line 2: switch 1 is its own neighbour"),
         ("0 1 1\n", "line 1: the link 0 1 is listed twice"),
         ("0 1\n1 1048576\n", "line 2: switch 1048576"),
         ("0 1\n2 3\n", "cannot be reached"),

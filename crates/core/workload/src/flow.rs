@@ -56,6 +56,9 @@ pub struct Flow {
     pub class: u8,
     /// Key for random streams, from the workload's name and the flow's number within it.
     pub key: u64,
+    /// Key of its connection: that of the connection's first message. Messages of a job from one rank to another over one
+    /// channel are a connection; any other flow is its own.
+    pub connection: u64,
     /// Position among all flows as listed; in a flow file the order of the lines.
     pub listed: u32,
     /// Fires when the sender has the last acknowledgement.
@@ -139,7 +142,10 @@ pub struct CollectiveInfo {
 /// Class of a flow that has that of its workload.
 pub(crate) const NO_CLASS: u8 = u8::MAX;
 
-/// The merge sets class and key.
+/// Connection of a flow that has its own, before the merge.
+pub(crate) const OWN_CONNECTION: u64 = u64::MAX;
+
+/// The merge sets class, key and connection.
 pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
     Flow {
         src,
@@ -151,6 +157,7 @@ pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
         workload: 0,
         class: NO_CLASS,
         key: 0,
+        connection: OWN_CONNECTION,
         listed: 0,
         on_sent: None,
         on_received: None,

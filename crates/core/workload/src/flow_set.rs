@@ -24,6 +24,8 @@ pub struct FlowSet {
     pub grouped: Vec<GroupedJob>,
     /// Per flow, the number of its message through all jobs; [`NO_MESSAGE`]: it belongs to none. Empty without jobs.
     pub messages: Vec<u32>,
+    /// Words of flow files that have no effect in this run: warnings for the user.
+    pub notes: Vec<String>,
     /// The servers whose NICs are the hosts ([`ServerParameters::route`]); `None`: a host is an endpoint.
     pub servers: Option<ServerParameters>,
 }
@@ -63,11 +65,22 @@ impl FlowSet {
     pub fn flow_key(&self, number: u32) -> u64 {
         match self.flows.get(number as usize) {
             Some(flow) => flow.key,
-            None => {
-                let template = self.templates.iter().rfind(|template| template.first_flow <= number);
-                template.expect("a flow of the set").key(number)
-            }
+            None => self.template_of(number).key(number),
         }
+    }
+
+    /// Returns the key of the connection of a flow.
+    #[inline]
+    pub fn connection_key(&self, number: u32) -> u64 {
+        match self.flows.get(number as usize) {
+            Some(flow) => flow.connection,
+            None => self.template_of(number).connection_key(number),
+        }
+    }
+
+    #[inline]
+    fn template_of(&self, number: u32) -> &GroupTemplate {
+        self.templates.iter().rfind(|template| template.first_flow <= number).expect("a flow of the set")
     }
 
     /// Returns the place of a flow that is not listed; `None`: it is.

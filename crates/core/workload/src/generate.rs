@@ -3,7 +3,7 @@
 use crate::{
     FileFailure, Flow, FlowSet, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NO_MESSAGE, NcclJob, ReadFile, Start,
     TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
-    flow::NO_CLASS,
+    flow::{NO_CLASS, OWN_CONNECTION},
     names::wrong_workload_name,
     traffic::Traffic,
     view::{Context, FLOW_MEMORY},
@@ -158,10 +158,10 @@ impl Merge {
         Ok(number)
     }
 
-    fn add(&mut self, traffic: Traffic, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
+    fn add(&mut self, mut traffic: Traffic, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
         let first_flow = self.made.flows.flows.len();
         let first_trigger = self.made.flows.triggers.len() as u32;
-        let template = traffic.template.zip(traffic.grouped.as_ref());
+        let template = traffic.template.take().zip(traffic.grouped.as_ref());
         let template = template.map(|(template, job)| {
             template.labelled(
                 self.made.flows.workloads.len() as u16,
@@ -205,11 +205,22 @@ impl Merge {
             (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);
         let all: Vec<u32> = all.collect();
         let entity = name_key(&sent_as.name);
+        let key = |ordinal: u64| mix(entity ^ mix(ordinal + 1));
+        if let Some(job) = traffic.grouped.as_ref().filter(|_| !traffic.flows.is_empty()) {
+            let of_groups = (0..job.groups).flat_map(|group| {
+                let first = job.first_of(group, 0) - job.first;
+                job.connections(group).map(move |message| first + message)
+            });
+            for (flow, connection) in traffic.flows.iter_mut().zip(of_groups) {
+                flow.connection = u64::from(connection);
+            }
+        }
         let beyond = |TriggerId(trigger)| TriggerId(first_trigger + trigger);
         self.made.flows.flows.extend(traffic.flows.into_iter().enumerate().map(|(ordinal, flow)| Flow {
             workload: workload_of[usize::from(flow.workload)],
             class: if flow.class == NO_CLASS { sent_as.class } else { flow.class },
-            key: mix(entity ^ mix(ordinal as u64 + 1)),
+            key: key(ordinal as u64),
+            connection: key(if flow.connection == OWN_CONNECTION { ordinal as u64 } else { flow.connection }),
             listed: (first_flow + ordinal) as u32,
             start: match flow.start {
                 Start::On(trigger) => Start::On(beyond(trigger)),
@@ -225,6 +236,7 @@ impl Merge {
             trigger
         }));
         self.made.failures.extend(traffic.failures);
+        self.made.flows.notes.extend(traffic.notes);
         let job = traffic.job.map(|job| NcclJob { workload: workload_of[0], first: first_flow as u32, ..job });
         self.made.flows.jobs.extend(job);
         let grouped =

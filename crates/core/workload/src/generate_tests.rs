@@ -1,13 +1,13 @@
 use super::*;
 use crate::{
-    AllToAllParameters, CollectiveParameters, FileParameters, IncastParameters, Members, MicrobenchmarkParameters,
-    PermutationParameters, Placement, PoissonParameters, Ranks, Scope, TriggerKind,
+    Algorithm, AllToAllParameters, CollectiveParameters, FileParameters, IncastParameters, Members,
+    MicrobenchmarkParameters, PermutationParameters, Placement, PoissonParameters, Ranks, Scope, TriggerKind,
     kinds::{adversarial::tests::low_diameter, testing::view},
 };
 use anabranch_settings::Auto;
 use anabranch_units::{Bytes, Time};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn sent_as(name: &str) -> GeneratedAs {
     GeneratedAs { name: name.into(), class: 0, load_balancer: 0, measured: true, split: None }
@@ -318,4 +318,49 @@ fn collectives_and_jobs_are_known_from_the_scenario() {
     assert_eq!((of.name, of.ranks, of.rounds), ("all-to-all", 6, Some(1)));
     assert!((of.bus_factor - 5.0 / 6.0).abs() < 1e-12);
     assert!(set.workloads.iter().enumerate().all(|(at, w)| (at == 1) == w.collective.is_some()));
+}
+
+/// Keys of connections by rank pair and channel of a job's flows.
+fn connections(set: &FlowSet, channel: impl Fn(u32) -> u32) -> BTreeMap<(u32, u32, u32, u32), BTreeSet<u64>> {
+    let mut found: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
+    for (number, flow) in set.flows.iter().enumerate() {
+        let label = set.label(number).expect("a flow of a job");
+        let message = set.messages[number] % set.grouped[0].schedule(0).messages();
+        found
+            .entry((label.group, label.src_rank, label.dst_rank, channel(message)))
+            .or_default()
+            .insert(flow.connection);
+    }
+    found
+}
+
+proptest! {
+    /// Messages share a key exactly where group, sender, receiver and channel are the same; the first has its own.
+    #[test]
+    fn messages_of_a_connection_share_its_key(
+        (algorithm, passes) in prop_oneof![
+            Just((Algorithm::RingAllreduce, 2)), Just((Algorithm::RingAllGather, 1)), Just((Algorithm::RingReduceScatter, 1)),
+        ],
+        (channels, groups, repetitions, ranks) in (1u32..4, 1u32..4, 1u32..4, 3u32..6),
+    ) {
+        let ring = CollectiveParameters {
+            algorithm, channels, groups, repetitions, ranks: Ranks::Number(ranks), ..Default::default()
+        };
+        let set = make(&[(WorkloadParameters::Collective(ring), sent_as("ring"))]);
+        // A ring passes `passes` times n - 1 messages from each rank over each channel; channels follow one another.
+        let of_channel = passes * (ranks - 1) * ranks;
+        let found = connections(&set, |message| message / of_channel);
+        prop_assert_eq!(found.len() as u32, groups * ranks * channels);
+        prop_assert!(found.values().all(|keys| keys.len() == 1));
+        let all: BTreeSet<u64> = found.values().flatten().copied().collect();
+        prop_assert_eq!(all.len(), found.len());
+        let own = set.flows.iter().filter(|flow| flow.key == flow.connection).count();
+        prop_assert_eq!(own, found.len());
+    }
+}
+
+#[test]
+fn other_flows_are_connections_of_their_own() {
+    let set = make(&[(permutation(3), sent_as("p")), (all_to_all(4, 1), sent_as("a")), (poisson(0.2), sent_as("w"))]);
+    assert!(set.flows.len() > 60 && set.flows.iter().all(|flow| flow.connection == flow.key));
 }

@@ -149,7 +149,7 @@ impl ServerParameters {
                 start: Start::On(trigger),
                 ..*flow
             };
-            flow.key = mix(flow.key ^ PART);
+            (flow.key, flow.connection) = (mix(flow.key ^ PART), mix(flow.connection ^ PART));
             (flow.on_sent, flow.on_received) = (None, Some(trigger));
             let target = set.flows.len() as u32;
             set.triggers.push(Trigger { home: Some(relay), ..Trigger::new(TriggerKind::Oneshot, vec![target]) });

@@ -48,6 +48,8 @@ pub(crate) struct Traffic {
     /// Entry 0, if any, represents the workload's own flows.
     pub(crate) labels: Vec<Label>,
     pub(crate) failures: Vec<FileFailure>,
+    /// Words of a file that have no effect here, or another one.
+    pub(crate) notes: Vec<String>,
     /// Its workload and first flow are unset.
     pub(crate) job: Option<NcclJob>,
     /// The flows are its messages in order. Its workload and first message are unset.

@@ -40,6 +40,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Coming from htsim, from ns-3", "how-to/coming-from.md"),
             ("Use htsim files", "how-to/htsim.md"),
             ("Simulate an AllReduce in groups", "how-to/allreduce-groups.md"),
+            ("How many queue pairs", "how-to/queue-pairs.md"),
             ("Use Python", "how-to/python.md"),
             ("Add a column to the results", "how-to/add-a-column.md"),
             ("Tune parameters", "how-to/tuning.md"),

@@ -13,6 +13,7 @@ use anabranch_endpoint::{Bytes, Counters};
 use anabranch_outcome::{
     EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
 };
+use anabranch_topology::LinkId;
 use anabranch_units::Time;
 use anabranch_wire::{
     FindLabels, Label, Lateness, WireParameters,
@@ -421,6 +422,7 @@ impl<'a> Run<'a> {
             LinkRow {
                 from: topology.node(link.from).name.clone(),
                 to: topology.node(link.to).name.clone(),
+                parallel: topology.parallel(LinkId(number as u32)),
                 tier: link.class.name(),
                 direction: if number % 2 == 0 { "up" } else { "down" },
                 rate_bps: link.rate.0,

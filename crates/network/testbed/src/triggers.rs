@@ -99,6 +99,7 @@ mod tests {
             workload: 0,
             class: 0,
             key: 0,
+            connection: 0,
             listed: 0,
             on_sent: None,
             on_received,

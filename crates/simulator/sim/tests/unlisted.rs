@@ -79,6 +79,7 @@ fn numbers_follow_the_listed_flows() {
     assert!(made.all_flows().eq(listed.flows.iter().copied()));
     assert!((0..made.number_of_flows()).all(|flow| made.label(flow) == listed.label(flow)));
     assert!((0..made.number_of_flows() as u32).all(|flow| made.flow_key(flow) == listed.flow(flow).key));
+    assert!((0..made.number_of_flows() as u32).all(|flow| made.connection_key(flow) == listed.flow(flow).connection));
 }
 
 /// Keys, sizes and ends of the messages are those that the job has with rows, whose flows have other numbers.
@@ -94,7 +95,7 @@ fn messages_are_those_of_the_job_with_rows() {
             .enumerate()
             .map(|(number, flow)| {
                 let label = set.label(number).map(|of| (of.group, of.repetition, of.step, of.src_rank, of.dst_rank));
-                (flow.workload, label, flow.key, flow.src, flow.dst, flow.size)
+                (flow.workload, label, flow.key, flow.connection, flow.src, flow.dst, flow.size)
             })
             .collect();
         all.sort_unstable();

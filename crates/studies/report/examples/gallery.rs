@@ -49,6 +49,7 @@ fn several(result: &mut RunRows, meta: &mut RunMeta) -> bool {
     let fault = |from: &str, to: &str| LinkFault {
         from: from.to_string(),
         to: to.to_string(),
+        parallel: 0,
         at: Time::from_us(20),
         what: LinkFault::DOWN.to_string(),
     };

@@ -13,6 +13,7 @@ use crate::{
     error::ReportError,
     json::read_json,
     manifest::Manifest,
+    meta::LinkFault,
     names::INTERRUPTED,
     numbers::{seconds_trimmed, significant_digits, significant_digits_trimmed},
     read::{read_summary, run_directories},
@@ -38,6 +39,8 @@ pub(crate) struct FlowPoint {
 pub(crate) struct LinkPoint {
     pub(crate) from: String,
     pub(crate) to: String,
+    /// Number among parallel cables; 0 in results without the column.
+    pub(crate) parallel: u16,
     pub(crate) tier: Arc<str>,
     /// Tier and direction in words, shared by the links of a group.
     pub(crate) group: Arc<str>,
@@ -68,8 +71,23 @@ impl LinkPoint {
     fn carried(&self) -> f64 {
         self.whole * self.rate_bps.max(1) as f64
     }
-    pub(crate) fn failed(&self) -> bool {
+    pub(crate) fn has_fault(&self) -> bool {
         !self.fault.is_empty()
+    }
+    /// Returns `true` if a fault took the link down; other faults degrade it.
+    pub(crate) fn failed(&self) -> bool {
+        faults_of(&self.fault).iter().any(|(_, what)| what == LinkFault::DOWN)
+    }
+    /// Returns the words of a caption for faulty links among `links`: "failed", "degraded", or both; `None` without any.
+    pub(crate) fn fault_words<'l>(links: impl Iterator<Item = &'l LinkPoint>) -> Option<&'static str> {
+        let (failed, degraded): (Vec<_>, Vec<_>) =
+            links.filter(|link| link.has_fault()).partition(|link| link.failed());
+        match (failed.is_empty(), degraded.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some("failed"),
+            (true, false) => Some("degraded"),
+            (false, false) => Some("failed or degraded"),
+        }
     }
 }
 
@@ -471,6 +489,7 @@ impl Reader<'_> {
         const COLUMNS: &[&str] = &[
             "from",
             "to",
+            "parallel",
             "tier",
             "direction",
             "rate_bps",
@@ -509,6 +528,7 @@ impl Reader<'_> {
             LinkPoint {
                 from: text("from", row),
                 to: text("to", row),
+                parallel: whole("parallel", row) as u16,
                 tier,
                 group,
                 is_nic,

@@ -40,7 +40,7 @@ pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedL
         return vec![];
     }
     let down = |link: &LinkRow| {
-        let own = |fault: &&LinkFault| fault.from == link.from && fault.to == link.to && fault.at <= first;
+        let own = |fault: &&LinkFault| fault.is_of(link) && fault.at <= first;
         meta.faults.iter().filter(own).any(|fault| fault.what == LinkFault::DOWN)
     };
     let links: Vec<&LinkRow> = result.links.iter().filter(|link| !down(link)).collect();

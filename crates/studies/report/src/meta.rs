@@ -1,5 +1,5 @@
 use crate::statistics::slowdown;
-use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
+use anabranch_outcome::{FlowRow, FlowStatus, LinkRow, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -78,6 +78,8 @@ pub struct LinkFault {
     pub from: String,
     /// Receiving node.
     pub to: String,
+    /// Number among parallel cables between these nodes, from 0.
+    pub parallel: u16,
     /// Time at which the fault takes effect.
     pub at: Time,
     /// Effect: `down`, `up`, `100Gbps`, `loses 0.01`.
@@ -85,6 +87,11 @@ pub struct LinkFault {
 }
 
 impl LinkFault {
+    /// Returns `true` if the fault affects this link.
+    pub(crate) fn is_of(&self, link: &LinkRow) -> bool {
+        (&self.from, &self.to, self.parallel) == (&link.from, &link.to, link.parallel)
+    }
+
     /// Effect of a fault after which a link carries no packets.
     pub const DOWN: &str = "down";
 }
@@ -143,8 +150,8 @@ impl RunMeta {
         known.map_or_else(|| Cow::Owned(index.to_string()), |workload| Cow::Borrowed(workload.name.as_str()))
     }
     /// Returns the effects of faults on a link, such as `down at 20us; up at 50us`; empty if there are none.
-    pub fn faults_of(&self, from: &str, to: &str) -> String {
-        let own = self.faults.iter().filter(|fault| fault.from == from && fault.to == to);
+    pub fn faults_of(&self, link: &LinkRow) -> String {
+        let own = self.faults.iter().filter(|fault| fault.is_of(link));
         own.map(|fault| format!("{} at {}", fault.what, fault.at)).collect::<Vec<_>>().join("; ")
     }
     /// Returns the time from which starting flows are measured: the first flow's start plus the warm-up.

@@ -175,6 +175,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
         let fault = |at, what: &str| LinkFault {
             from: "leaf2".to_string(),
             to: "spine1".to_string(),
+            parallel: 0,
             at: Time::from_us(at),
             what: what.to_string(),
         };

@@ -291,6 +291,7 @@ fn page_starts_with_the_setup() {
     let fault = |from: &str, to: &str| LinkFault {
         from: from.to_string(),
         to: to.to_string(),
+        parallel: 0,
         at: Time::from_us(20),
         what: LinkFault::DOWN.to_string(),
     };
@@ -364,7 +365,7 @@ fn overload_is_a_warning() {
     for leaf in ["leaf0", "leaf1"] {
         for spine in ["spine0", "spine1"] {
             let (from, to) = (leaf.to_string(), spine.to_string());
-            down.faults.push(LinkFault { from, to, at: Time::ZERO, what: LinkFault::DOWN.to_string() });
+            down.faults.push(LinkFault { from, to, parallel: 0, at: Time::ZERO, what: LinkFault::DOWN.to_string() });
         }
     }
     assert_eq!(with(300_000, 4, &down).offered_load.len(), 1);

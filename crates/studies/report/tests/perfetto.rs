@@ -158,7 +158,7 @@ fn invented() -> (RunRows, RunMeta, Provenance) {
         .map(|name| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() })
         .to_vec();
     let (from, to) = ("leaf3".to_string(), "spine5".to_string());
-    meta.faults = vec![LinkFault { from, to, at: Time::from_us(20), what: LinkFault::DOWN.to_string() }];
+    meta.faults = vec![LinkFault { from, to, parallel: 0, at: Time::from_us(20), what: LinkFault::DOWN.to_string() }];
     let mut from = provenance();
     from.scenario_toml +=
         "\n[[workload]]\nkind = \"poisson\"\nname = \"web\"\n[[workload]]\nkind = \"collective\"\nname = \"ring\"\n";

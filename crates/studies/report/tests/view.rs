@@ -138,6 +138,7 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
     let fault = |at, what: &str| LinkFault {
         from: "leaf0".to_string(),
         to: "spine0".to_string(),
+        parallel: 0,
         at: Time::from_us(at),
         what: what.to_string(),
     };

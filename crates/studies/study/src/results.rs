@@ -389,9 +389,9 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
             FaultAction::Duplicate { per_billion } => format!("repeats {} % of packets", per_billion as f64 / 1e7),
             FaultAction::Delay { delay, jitter } => format!("delays packets by {delay} ± {jitter}"),
         };
-        for link in &fault.links {
-            let link = &setup.topology.links[link.0 as usize];
-            faults.push(LinkFault { from: name(link.from), to: name(link.to), at, what: what.clone() });
+        for &id in &fault.links {
+            let (link, parallel) = (setup.topology.link(id), setup.topology.parallel(id));
+            faults.push(LinkFault { from: name(link.from), to: name(link.to), parallel, at, what: what.clone() });
         }
     }
     faults.sort_by_key(|fault| fault.at);

@@ -546,8 +546,10 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
     });
     let mtu = settings.mtu();
     let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
+    let key = Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits();
     let info = FlowInfo {
-        key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits(),
+        key,
+        connection: key,
         src: 0,
         dst: peer.wrapping_add(1),
         size: mtu * STREAM_PACKETS,

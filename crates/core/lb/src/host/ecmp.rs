@@ -1,4 +1,4 @@
-//! Flow-level ECMP on the host (specification 3.5): the tag is a keyed hash of the flow's key.
+//! Flow-level ECMP on the host (specification 3.5): the tag is a keyed hash of the flow's connection.
 
 use super::{OnTimeout, Slots};
 use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::SchemeCapabilities};
@@ -11,7 +11,7 @@ pub const ABOUT: About = About {
     name: "ecmp",
     summary: "one path per flow, by hash",
     source: "specification 3.5",
-    description: "All packets of a flow carry the same tag, a hash of the flow's key, and so take one path. Flows \
+    description: "All packets of a flow carry the same tag, a hash of its connection, and so take one path. Flows \
         that happen to share a link share it to their end.",
 };
 
@@ -46,7 +46,7 @@ impl Ecmp {
 
 impl HostScheme for Ecmp {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        self.flows.put(slot, (key(self.host_key, flow.key, "tag") >> 32) as Tag);
+        self.flows.put(slot, (key(self.host_key, flow.connection, "tag") >> 32) as Tag);
     }
     fn close(&mut self, slot: u32) {
         self.flows.take(slot);
@@ -77,6 +77,8 @@ mod tests {
         s.on_timeout(Time::ZERO, 0, tag);
         assert_eq!(send(&mut s), tag);
         s.open(Time::ZERO, 0, &FlowInfo { key: 43, ..flow(&[8]) });
+        assert_eq!(send(&mut s), tag, "another message of the connection");
+        s.open(Time::ZERO, 0, &FlowInfo { connection: 43, ..flow(&[8]) });
         assert_ne!(send(&mut s), tag);
         let mut other = Ecmp::new(EcmpParameters::default(), 1, 3);
         other.open(Time::ZERO, 0, &flow(&[8]));

@@ -3,7 +3,7 @@
 use super::{
     OnTimeout, Slots,
     chunks::{Chunks, Granularity},
-    times,
+    first_tag, times,
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
@@ -141,8 +141,7 @@ impl FlowBender {
 
 impl HostScheme for FlowBender {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        let mut stream = Stream::keyed(self.host_key, flow.key, "flowbender");
-        let tag = self.space.draw(&mut stream);
+        let (tag, stream) = first_tag(self.space, self.host_key, flow, "flowbender");
         let p = &self.parameters;
         let chunks = (p.granularity == Granularity::Chunk).then(|| Chunks::new(flow, p.chunk.0, p.outstanding));
         let late = times(chunks.as_ref().map_or(flow.base_rtt, |chunks| chunks.ideal), p.rtt_threshold);

@@ -1,6 +1,6 @@
 //! Host flowlets (specification 3.3): after a pause of `gap` the earlier packets have arrived, so none is overtaken.
 
-use super::{Slots, times};
+use super::{Slots, first_tag, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
@@ -67,8 +67,7 @@ impl Flowlet {
 
 impl HostScheme for Flowlet {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        let mut stream = Stream::keyed(self.host_key, flow.key, "flowlet");
-        let tag = self.space.draw(&mut stream);
+        let (tag, stream) = first_tag(self.space, self.host_key, flow, "flowlet");
         self.flows.put(slot, Flow { stream, gap: times(flow.base_rtt, self.parameters.gap), last: now, tag });
     }
     fn close(&mut self, slot: u32) {

@@ -253,7 +253,7 @@ impl HostScheme for Hf2t {
             Never::Value(share) => times(ideal, share) + timeout,
         };
         let state = Flow {
-            tag: (key(self.host_key, flow.key, "tag") >> 32) as Tag,
+            tag: (key(self.host_key, flow.connection, "tag") >> 32) as Tag,
             timeout,
             margin: flow.rate.wire_time(u64::from(flow.full_packet)),
             last_sent: None,

@@ -4,7 +4,7 @@
 use super::{
     OnTimeout, Slots,
     chunks::{Chunks, Granularity},
-    times,
+    first_tag, times,
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
@@ -383,8 +383,8 @@ impl HostScheme for Hopper {
             HopperPorts::Profiled if labels.is_empty() => paths,
             HopperPorts::Profiled => labels.len() as u32,
         });
-        let mut stream = Stream::keyed(self.host_key, flow.key, "hopper");
-        let path = label(&labels, space.draw(&mut stream));
+        let (first, stream) = first_tag(space, self.host_key, flow, "hopper");
+        let path = label(&labels, first);
         let chunks = (p.granularity == Granularity::Chunk).then(|| Chunks::new(flow, p.chunk.0, p.outstanding));
         let base = chunks.as_ref().map_or(flow.base_rtt, |chunks| chunks.ideal);
         let state = Flow {

@@ -27,6 +27,8 @@ pub mod spritz_scout;
 pub mod spritz_spray;
 pub mod timeouts;
 
+use crate::{FlowInfo, Tag, hash::EntropySpace};
+use anabranch_random::Stream;
 use anabranch_units::Time;
 pub(crate) use slots::Slots;
 pub use timeouts::OnTimeout;
@@ -35,6 +37,14 @@ pub use timeouts::OnTimeout;
 pub(crate) fn times(time: Time, factor: f64) -> Time {
     // Added to a time of the run it stays below its limit.
     Time::from_ps(((time.ps() as f64 * factor) as u64).min(1 << 62))
+}
+
+/// Returns the first tag of a flow, which is that of its connection, and the stream of its further draws.
+pub(crate) fn first_tag(space: EntropySpace, host_key: u64, flow: &FlowInfo<'_>, purpose: &str) -> (Tag, Stream) {
+    let mut of_connection = Stream::keyed(host_key, flow.connection, purpose);
+    let tag = space.draw(&mut of_connection);
+    let is_first = flow.key == flow.connection;
+    (tag, if is_first { of_connection } else { Stream::keyed(host_key, flow.key, purpose) })
 }
 
 #[cfg(test)]
@@ -47,6 +57,7 @@ pub(crate) mod testing {
     pub(crate) fn flow(uplinks: &[u32]) -> FlowInfo<'_> {
         FlowInfo {
             key: 42,
+            connection: 42,
             src: 1,
             dst: 2,
             size: 4_096_000,

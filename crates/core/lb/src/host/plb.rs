@@ -1,6 +1,6 @@
 //! PLB, protective load balancing (specification 3.2; SIGCOMM 2022).
 
-use super::Slots;
+use super::{Slots, first_tag};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
@@ -77,8 +77,7 @@ impl Plb {
 
 impl HostScheme for Plb {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        let mut stream = Stream::keyed(self.host_key, flow.key, "plb");
-        let tag = self.space.draw(&mut stream);
+        let (tag, stream) = first_tag(self.space, self.host_key, flow, "plb");
         let flow =
             Flow { stream, tag, congested_rounds: 0, round_end: 0, marked: 0, delivered: 0, next_move: Time::ZERO };
         self.flows.put(slot, flow);

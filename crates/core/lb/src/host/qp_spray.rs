@@ -15,19 +15,20 @@ pub const ABOUT: About = About {
     name: "qp-spray",
     summary: "chunks in turn over a few queue pairs with fixed paths (NCCL)",
     source: "Hopper §1 and §4.2: what collective libraries do",
-    description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are in \
-        flight. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
+    description: "A connection has `qps` random tags. Chunk k of a flow goes over tag k mod `qps`; at most `outstanding` chunks \
+        are in flight. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of \
+        order; RoCE retransmits for it. Channels of a collective are queue pairs with sequence numbers of their own.",
 };
 
 parameters! {
     /// Static spraying over queue pairs.
     pub struct QpSprayParameters {
         /// Queue pairs per flow.
-        qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION";
+        qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION; the library's own default, 1, is ecmp";
         /// Bytes per chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
         /// Maximum chunks in flight.
-        outstanding: u32 = 1, source "ours: as many as keep the order of one sequence";
+        outstanding: u32 = 4, source "NCCL: a channel's buffer of 4 MiB (NCCL_BUFFSIZE), in slices of 1 MiB; 1: as many as keep the order of one sequence";
         /// Number of entropy values.
         values: u32 = 65_536, source "UDP source ports";
         /// Effect of a retransmission timeout: with "move" the queue pair in use gets another port.
@@ -78,7 +79,7 @@ impl QpSpray {
 impl HostScheme for QpSpray {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         let p = &self.parameters;
-        let (mut stream, space) = (Stream::keyed(self.host_key, flow.key, "ports"), EntropySpace::new(p.values));
+        let (mut stream, space) = (Stream::keyed(self.host_key, flow.connection, "ports"), EntropySpace::new(p.values));
         let tags: Box<[Tag]> = (0..p.qps.max(1)).map(|_| space.draw(&mut stream)).collect();
         let chunks = Chunks::new(flow, p.chunk.0, p.outstanding);
         self.flows.put(slot, Flow { stream, chunks, tag: tags[0], tags });
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // Chunks of ten packets, one in flight: packets 0 to 9 share a tag, packet 10 waits for them.
-        let p = QpSprayParameters { chunk: Bytes(40_960), qps: 2, ..Default::default() };
+        let p = QpSprayParameters { chunk: Bytes(40_960), qps: 2, outstanding: 1, ..Default::default() };
         let mut s = QpSpray::new(p, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let ask = |s: &mut QpSpray, psn| {
@@ -146,5 +147,10 @@ mod tests {
         assert_eq!(ask(&mut s, 30), second, "the other queue pair keeps its port");
         s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 40, ..feedback(0, false) });
         assert_eq!(ask(&mut s, 40), third);
+        // By default, four chunks of 245 packets (1 MB in payloads of 4096 B) go without an acknowledgement.
+        let mut s = QpSpray::new(QpSprayParameters::default(), 1, 2);
+        s.open(Time::ZERO, 0, &FlowInfo { size: 8_192_000, packets: 2000, ..flow(&[8]) });
+        assert!((0..4 * 245).all(|psn| ask(&mut s, psn) != Decision::Wait));
+        assert_eq!(ask(&mut s, 4 * 245), Decision::Wait);
     }
 }

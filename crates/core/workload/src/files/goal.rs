@@ -27,7 +27,14 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let binary = goal_binary::is_one(source.content);
     let ranks = if binary { goal_binary::read(source)? } else { goal_text::read(source)? };
     let number = ranks.len() as u32;
-    Schedule::new(source, binary, ranks)?.compile(number)
+    let other_nic = (0..).zip(&ranks).find_map(|(rank, of)| Some((rank, of.other_nic?)));
+    let mut traffic = Schedule::new(source, binary, ranks)?.compile(number)?;
+    traffic.notes.extend(other_nic.map(|(rank, (at, nic)): (u32, _)| {
+        let place = if binary { format!("operation {at} of rank {rank}") } else { format!("line {at}") };
+        let path = source.path;
+        format!("{path}: {place}: `nic` {nic} has no effect: a host has one NIC, which sends the messages of all of the rank's NICs")
+    }));
+    Ok(traffic)
 }
 
 /// Operations count through all ranks.

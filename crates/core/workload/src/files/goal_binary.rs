@@ -98,6 +98,10 @@ fn read_rank(
         };
         check_peer(rank, ranks, what).map_err(here)?;
         made.ops.push(Op { what, at: number });
+        let nic = bytes.take::<1>(at + 22)[0];
+        if nic != 0 {
+            made.other_nic.get_or_insert((number, nic));
+        }
         open.push(i64::from(bytes.u32(at)));
         for (of_start, at) in [(false, at + 23), (true, at + 31)] {
             let (count, first) = (u64::from(bytes.u32(at)), u64::from(bytes.u32(at + 4)));

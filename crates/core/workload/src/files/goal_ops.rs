@@ -28,6 +28,8 @@ pub(super) struct Edge {
 pub(super) struct Rank {
     pub(super) ops: Vec<Op>,
     pub(super) edges: Vec<Edge>,
+    /// The first operation on another NIC than 0: as [`Op::at`], and its NIC.
+    pub(super) other_nic: Option<(u32, u8)>,
 }
 
 pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {

@@ -555,3 +555,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn another_nic_is_noted() {
+    let text =
+        |nic: u32| format!("num_ranks 2\nrank 0 {{\nsend 10b to 1 nic {nic}\n}}\nrank 1 {{\nrecv 10b from 0\n}}\n");
+    assert!(read_text(Goal, &text(0)).unwrap().notes.is_empty());
+    let noted = read_text(Goal, &text(3)).unwrap().notes;
+    assert!(noted.len() == 1 && noted[0].starts_with("f: line 3: `nic` 3 has no effect"), "{noted:?}");
+}

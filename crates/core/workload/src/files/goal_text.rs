@@ -1,6 +1,7 @@
 //! Text form of a GOAL schedule: `num_ranks N`, then `rank r { ... }` with a statement per line.
 //!
-//! Statements may also end with `;`. A `requires` may name a later label of its rank. `nic` has no effect: a host has one.
+//! Statements may also end with `;`. A `requires` may name a later label of its rank. A `nic` other than 0 has no effect: a host has
+//! one NIC.
 
 use super::{
     Source,
@@ -99,6 +100,14 @@ struct Block<'t> {
     made: Rank,
     labels: BTreeMap<&'t str, (u32, usize)>,
     waits: Vec<Wait<'t>>,
+}
+
+impl Block<'_> {
+    fn on_nic(&mut self, line: u32, nic: u32) {
+        if nic != 0 {
+            self.made.other_nic.get_or_insert((line, nic as u8));
+        }
+    }
 }
 
 struct Reader<'a, 't> {
@@ -266,7 +275,8 @@ impl<'t> Reader<'_, 't> {
         let what = match word {
             "calc" => {
                 let ns = self.number("calc")?;
-                let [_, cpu, _] = self.options(false)?;
+                let [_, cpu, nic] = self.options(false)?;
+                block.on_nic(line, nic);
                 calc(ns, cpu as u8)
             }
             "send" | "recv" => {
@@ -274,7 +284,8 @@ impl<'t> Reader<'_, 't> {
                 let towards = if word == "send" { "to" } else { "from" };
                 self.sign(towards)?;
                 let peer = self.number_or_any(towards)?;
-                let [tag, ..] = self.options(true)?;
+                let [tag, _, nic] = self.options(true)?;
+                block.on_nic(line, nic);
                 Ok(match word {
                     "send" => OperationKind::Send { to: peer, bytes, tag },
                     _ => OperationKind::Receive { from: peer, bytes, tag },

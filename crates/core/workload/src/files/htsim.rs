@@ -1,7 +1,7 @@
 //! htsim's connection matrix (specification 14.1): counts, flows with start times or triggers, triggers, failures.
 //!
-//! A `multishot` trigger starts its flows one by one in the order of the file. Messages marked `msg` may share an `id`; here
-//! each is a flow of its own. `prio` has no effect, as in htsim's UEC model. Triggers that could never work are refused:
+//! A `multishot` trigger starts its flows one by one in the order of the file. Messages marked `msg` may share an `id`: a
+//! connection, whose messages follow one another in the order of the file. `prio` is the number of a class. Triggers that could never work are refused:
 //! those that start no flow, or whose activations are too few (or, for `oneshot`, too many) to start each of their flows
 //! once.
 
@@ -25,6 +25,7 @@ struct Seen {
     line: usize,
     /// Message numbers under the id; `None` for a flow without `msg`.
     msgs: Vec<Option<u32>>,
+    flows: Vec<u32>,
     pair: (u32, u32),
 }
 
@@ -43,6 +44,8 @@ struct Reader<'a> {
     triggers: BTreeMap<u32, Pending>,
     stated: u32,
     traffic: Traffic,
+    /// Line of the first `prio` that is no class, and its value.
+    no_class: Option<(usize, u32)>,
 }
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
@@ -53,6 +56,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
         triggers: BTreeMap::new(),
         stated: 0,
         traffic: Traffic::default(),
+        no_class: None,
     };
     for (line, text) in source.text()?.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         let mut words = text.split('#').next().unwrap_or_default().split_whitespace().peekable();
@@ -182,7 +186,12 @@ impl Reader<'_> {
         for trigger in [on_sent, on_received].into_iter().flatten() {
             self.used(trigger, line).activations += 1;
         }
-        let flow = plain(src, dst, size, start);
+        let mut flow = plain(src, dst, size, start);
+        match prio {
+            Some(prio) if (prio as usize) < source.classes.len().min(usize::from(u8::MAX)) => flow.class = prio as u8,
+            Some(prio) => drop(self.no_class.get_or_insert((line, prio))),
+            None => {}
+        }
         self.traffic.flows.push(Flow {
             on_sent: on_sent.map(TriggerId),
             on_received: on_received.map(TriggerId),
@@ -193,7 +202,7 @@ impl Reader<'_> {
 
     /// An id is used once, or by messages with different numbers between the same two hosts.
     fn check_id(&mut self, line: usize, id: u32, msg: Option<u32>, pair: (u32, u32)) -> Result<(), WorkloadError> {
-        let seen = self.ids.entry(id).or_insert_with(|| Seen { line, msgs: Vec::new(), pair });
+        let seen = self.ids.entry(id).or_insert_with(|| Seen { line, msgs: Vec::new(), flows: Vec::new(), pair });
         let first = seen.line;
         let clash = match msg {
             _ if seen.msgs.is_empty() => None,
@@ -204,6 +213,7 @@ impl Reader<'_> {
             None => Some(format!("the id {id} is that of the flow in line {first}")),
         };
         seen.msgs.push(msg);
+        seen.flows.push(self.traffic.flows.len() as u32);
         clash.map_or(Ok(()), |message| Err(self.source.wrong(line, message)))
     }
 
@@ -341,12 +351,72 @@ impl Reader<'_> {
             flow.on_sent = flow.on_sent.map(renumber);
             flow.on_received = flow.on_received.map(renumber);
         }
+        self.chain_messages();
         if let Some(TriggerId(stuck)) = reach::stuck(&self.traffic.flows, &self.traffic.triggers) {
-            let (line, id) = stated[stuck as usize];
+            let Some(&(line, id)) = stated.get(stuck as usize) else {
+                let message =
+                    "a message of a connection never starts: it waits for the message before it, or that for it";
+                return Err(self.source.wrong(1, message));
+            };
             let message = format!("the trigger {id} waits for flows that never start: triggers wait in a circle");
             return Err(self.source.wrong(line, message));
         }
+        if let Some((line, prio)) = self.no_class {
+            let (path, classes) = (self.source.path, self.source.classes);
+            self.traffic.notes.push(format!(
+                "{path}:{line}: `prio` {prio} has no effect: fabric.classes has {} ({}), numbered from 0; the flow has the workload's class",
+                classes.len(),
+                classes.join(", ")
+            ));
+        }
         Ok(self.traffic)
+    }
+
+    /// Lets each message of a connection wait for the acknowledgement of the one before it, besides its own start.
+    fn chain_messages(&mut self) {
+        let Traffic { flows, triggers, notes, .. } = &mut self.traffic;
+        for (id, seen) in &self.ids {
+            for pair in seen.flows.windows(2) {
+                let [before, next] = [pair[0], pair[1]];
+                flows[next as usize].connection = u64::from(seen.flows[0]);
+                let own = TriggerId(triggers.len() as u32);
+                let mut wait = Trigger::new(TriggerKind::Barrier(2), vec![next]);
+                wait.home = Some(seen.pair.0);
+                match flows[next as usize].start {
+                    Start::At(at) => wait.at = Some(at),
+                    Start::On(TriggerId(by)) if triggers[by as usize].kind == TriggerKind::Multishot => {
+                        let path = self.source.path;
+                        notes.push(format!(
+                            "{path}:{}: a message of id {id} starts by a multishot trigger and does not wait for the message before it",
+                            seen.line
+                        ));
+                        continue;
+                    }
+                    Start::On(TriggerId(by)) => {
+                        let by = &mut triggers[by as usize];
+                        by.targets.retain(|target| *target != next);
+                        by.next.push(own);
+                        if by.home.is_none() {
+                            by.home = Some(seen.pair.0);
+                        }
+                    }
+                }
+                triggers.push(wait);
+                flows[next as usize].start = Start::On(own);
+                let sent = &mut flows[before as usize].on_sent;
+                *sent = Some(match *sent {
+                    None => own,
+                    Some(other) => {
+                        triggers.push(Trigger {
+                            home: Some(seen.pair.0),
+                            next: vec![other, own],
+                            ..Trigger::new(TriggerKind::Oneshot, vec![])
+                        });
+                        TriggerId(triggers.len() as u32 - 1)
+                    }
+                });
+            }
+        }
     }
 }
 

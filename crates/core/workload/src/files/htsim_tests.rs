@@ -205,3 +205,43 @@ proptest! {
         }
     }
 }
+
+/// Messages of a connection wait for the acknowledgement of the one before, besides their own start or trigger.
+#[test]
+fn messages_of_a_connection_follow_one_another() {
+    let text = "Nodes 4\nConnections 4\nTriggers 2\n0->1 id 3 msg 1 start 0 size 5 send_done_trigger 1\n\
+        0->1 id 3 msg 2 start 7 size 6\n2->3 id 4 trigger 1 size 8 send_done_trigger 2\n0->1 id 3 msg 3 trigger 2 size 9\n\
+        trigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    let made = read_text(HtsimCm, text).unwrap();
+    assert!(made.notes.is_empty());
+    let waits = |flow: usize| match made.flows[flow].start {
+        Start::On(TriggerId(trigger)) => (trigger, &made.triggers[trigger as usize]),
+        at => panic!("{at:?}"),
+    };
+    // The second message: its time, and the first message, which activates the trigger of the file as well.
+    let (own, second) = waits(1);
+    assert_eq!((second.kind, second.at, &second.targets), (TriggerKind::Barrier(2), Some(Time::from_ps(7)), &vec![1]));
+    let first = made.flows[0].on_sent.unwrap();
+    assert_eq!(made.triggers[first.0 as usize].next, [TriggerId(0), TriggerId(own)]);
+    // The third: the second message, and the trigger of the file in place of a start by that.
+    let (own, third) = waits(3);
+    assert_eq!((third.kind, third.at, &third.targets), (TriggerKind::Barrier(2), None, &vec![3]));
+    assert_eq!(made.flows[1].on_sent, Some(TriggerId(own)));
+    assert_eq!((&made.triggers[1].targets, &made.triggers[1].next), (&vec![], &vec![TriggerId(own)]));
+    assert_eq!([0, 1, 3].map(|flow| made.flows[flow].connection)[1..], [0, 0]);
+    let circle = "Nodes 4\nConnections 2\nTriggers 1\n0->1 id 3 msg 1 trigger 1 size 5\n\
+        0->1 id 3 msg 2 start 0 size 6 send_done_trigger 1\ntrigger id 1 oneshot\n";
+    assert!(read_text(HtsimCm, circle).unwrap_err().message.contains("wait"));
+}
+
+#[test]
+fn a_priority_is_a_class_or_noted() {
+    let read =
+        |prio: &str| read_text(HtsimCm, &format!("Nodes 4\nConnections 1\n0->1 start 0 size 5 {prio}\n")).unwrap();
+    // Classes are `data` and `bulk`.
+    assert_eq!(["prio 0", "prio 1"].map(|prio| read(prio).flows[0].class), [0, 1]);
+    assert!(read("prio 1").notes.is_empty() && read("").notes.is_empty());
+    let beyond = read("prio 2");
+    assert_eq!(beyond.flows[0].class, read("").flows[0].class);
+    assert!(beyond.notes[0].starts_with("f:3: `prio` 2 has no effect") && beyond.notes[0].contains("data, bulk"));
+}

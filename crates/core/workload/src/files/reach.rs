@@ -8,18 +8,29 @@ pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
     let mut activations = vec![0u32; triggers.len()];
     let mut ending: Vec<u32> =
         (0..).zip(flows).filter(|(_, flow)| matches!(flow.start, Start::At(_))).map(|(number, _)| number).collect();
-    while let Some(flow) = ending.pop() {
-        let flow = &flows[flow as usize];
-        for TriggerId(trigger) in [flow.on_sent, flow.on_received].into_iter().flatten() {
+    let mut active: Vec<TriggerId> =
+        (0..).map(TriggerId).zip(triggers).filter(|(_, trigger)| trigger.at.is_some()).map(|(id, _)| id).collect();
+    loop {
+        if let Some(TriggerId(trigger)) = active.pop() {
             let before = activations[trigger as usize] as usize;
             activations[trigger as usize] += 1;
-            let Trigger { kind, targets, .. } = &triggers[trigger as usize];
+            let Trigger { kind, targets, next, .. } = &triggers[trigger as usize];
+            let fires = match kind {
+                TriggerKind::Oneshot => before == 0,
+                TriggerKind::Barrier(count) => before as u64 + 1 == u64::from(*count),
+                TriggerKind::Multishot => true,
+            };
             match kind {
-                TriggerKind::Oneshot if before == 0 => ending.extend(targets),
-                TriggerKind::Barrier(count) if before as u64 + 1 == u64::from(*count) => ending.extend(targets),
                 TriggerKind::Multishot => ending.extend(targets.get(before)),
+                _ if fires => ending.extend(targets),
                 _ => {}
             }
+            active.extend(next.iter().filter(|_| fires));
+        } else if let Some(flow) = ending.pop() {
+            let flow = &flows[flow as usize];
+            active.extend([flow.on_sent, flow.on_received].into_iter().flatten());
+        } else {
+            break;
         }
     }
     let satisfied = |trigger: &Trigger, activations: u32| match trigger.kind {

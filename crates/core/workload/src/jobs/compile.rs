@@ -250,6 +250,9 @@ fn template(job: &GroupedJob) -> GroupTemplate {
     for end in ends {
         compiler.trigger(end).next.push(successor);
     }
+    for (flow, connection) in compiler.flows.iter_mut().zip(job.connections(0)) {
+        flow.connection = u64::from(connection);
+    }
     GroupTemplate::new(compiler.flows, compiler.triggers)
 }
 

@@ -84,6 +84,13 @@ impl GroupedJob {
         self.first + (group * self.repetitions + repetition) * self.schedules[0].messages()
     }
 
+    /// Returns the first message of the connection of each message of a group, both counted from the group's first.
+    pub(crate) fn connections(&self, group: u32) -> impl Iterator<Item = u32> {
+        let of_one = self.schedule(group).connections();
+        let repetitions = if of_one.is_empty() { 0 } else { self.repetitions };
+        (0..repetitions).flat_map(move |_| of_one.clone())
+    }
+
     /// Returns the time that `rank` computes in a repetition.
     pub fn computation(&self, group: u32, rank: u32) -> Time {
         self.compute.saturating_add(self.schedule(group).computation(rank))

@@ -1,6 +1,7 @@
 //! The dependency graph of one repetition of a job.
 
 use anabranch_units::Time;
+use std::collections::HashMap;
 
 /// Work of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ pub struct Schedule {
     /// Computation of each rank that computes within the schedule.
     compute: Vec<Time>,
     window: Option<MessageWindow>,
+    /// First message of each channel but the first.
+    channels: Vec<u32>,
     is_unordered: bool,
 }
 
@@ -102,6 +105,22 @@ impl Schedule {
 
     pub(crate) fn with_window(window: Option<MessageWindow>) -> Self {
         Schedule { window, ..Schedule::default() }
+    }
+
+    /// Begins a channel: the messages that follow use connections of their own.
+    pub(crate) fn begin_channel(&mut self) {
+        self.channels.push(self.number_of_messages);
+    }
+
+    /// Returns the first message of each message's connection: of the same sender, receiver and channel.
+    pub(crate) fn connections(&self) -> Vec<u32> {
+        let mut first = HashMap::new();
+        let connection = |message| {
+            let Operation { rank, work: Work::Send { to, .. }, .. } = *self.message(message) else { return message };
+            let channel = self.channels.partition_point(|&begin| begin <= message);
+            *first.entry((rank, to, channel)).or_insert(message)
+        };
+        (0..self.number_of_messages).map(connection).collect()
     }
 
     /// Appends a message and returns its operation.

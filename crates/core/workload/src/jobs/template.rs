@@ -8,7 +8,7 @@ use crate::{Flow, Start, Trigger, TriggerId, TriggerKind};
 use anabranch_random::mix;
 use anabranch_units::Time;
 
-/// The flows and triggers of every group of a job. Hosts of the template are ranks.
+/// The flows and triggers of every group of a job. Hosts of the template are ranks, connections numbers of flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupTemplate {
     /// Its job, an index into [`crate::FlowSet::grouped`].
@@ -91,6 +91,13 @@ impl GroupTemplate {
         mix(self.entity ^ mix(u64::from(flow - self.first_flow) + 1))
     }
 
+    /// Returns the key of the connection of a flow.
+    #[inline]
+    pub(crate) fn connection_key(&self, flow: u32) -> u64 {
+        let number = (flow - self.first_flow) % self.flows_per_group();
+        self.key(flow - number + self.flows[number as usize].connection as u32)
+    }
+
     pub(crate) fn flow(&self, job: &GroupedJob, place: TemplatePlace) -> Flow {
         let of = &self.flows[place.number as usize];
         let number = self.first_flow + place.group * self.flows_per_group() + place.number;
@@ -104,6 +111,7 @@ impl GroupTemplate {
                 at @ Start::At(_) => at,
             },
             key: self.key(number),
+            connection: self.connection_key(number),
             listed: number,
             on_sent: of.on_sent.map(beyond),
             on_received: of.on_received.map(beyond),

@@ -252,6 +252,7 @@ impl CollectiveParameters {
             Algorithm::DoubleBinaryTree => {
                 let bytes = self.sized(self.size.0.div_ceil(2 * parts));
                 for tree in Tree::double(ranks) {
+                    schedule.begin_channel();
                     patterns::tree(&mut schedule, &tree, self.number_of_chunks(), bytes);
                 }
             }
@@ -273,6 +274,7 @@ impl CollectiveParameters {
             _ => {
                 let message = |step, rank| (self.algorithm.receiver(ranks, step, rank), self.message(ranks, step));
                 for _ in 0..self.channels {
+                    schedule.begin_channel();
                     let (steps, done) = (self.number_of_steps(ranks), self.done(Done::Received));
                     patterns::steps(&mut schedule, ranks, steps, done, &message);
                 }

@@ -115,7 +115,7 @@ impl FileParameters {
 
 /// Returns the traffic of a group for each part of `hosts`.
 fn on_hosts(one: &Traffic, job: &GroupedJob, hosts: Vec<u32>) -> Traffic {
-    let mut all = Traffic::default();
+    let mut all = Traffic { notes: one.notes.clone(), ..Traffic::default() };
     let mut groups = 0;
     for hosts in hosts.chunks(job.ranks as usize) {
         let (first_flow, first_trigger) = (all.flows.len() as u32, all.triggers.len() as u32);

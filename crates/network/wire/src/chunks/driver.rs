@@ -331,8 +331,10 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
         let uplinks = [self.settings.labels.len() as u32];
         let which = u64::from(stream.peer) << 32 | at as u64;
+        let key = Draws::keyed(self.settings.seed, which, "chunks").bits().wrapping_add(stream.flow);
         let info = FlowInfo {
-            key: Draws::keyed(self.settings.seed, which, "chunks").bits().wrapping_add(stream.flow),
+            key,
+            connection: key,
             src: 0,
             dst: stream.peer.wrapping_add(1),
             size: chunk.saturating_mul(STREAM_CHUNKS),

@@ -64,6 +64,7 @@ impl Senders {
         };
         let info = FlowInfo {
             key: flow.key,
+            connection: if plan.per_connection { flow.connection } else { flow.key },
             src: flow.src,
             dst: flow.dst,
             size: flow.size,

@@ -64,6 +64,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) flows: &'a FlowSet,
     /// Per listed flow.
     flow_keys: Vec<u64>,
+    /// Messages of a connection share its key.
+    pub(crate) per_connection: bool,
     /// Per listed trigger.
     trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
@@ -252,6 +254,7 @@ impl<'a> Plan<'a> {
         let eager = how.timing == Timing::Eager;
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transports.max_timeout();
+        let per_connection = setup.fabric.flow_keys == FlowKeys::Connection;
         let hasty = transports.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             setup,
@@ -265,9 +268,12 @@ impl<'a> Plan<'a> {
             tables: tables::tables(topology, &setup.faults, go_on).map_err(|Stopped| RunError::Interrupted)?,
             flow_keys: if udp_ports {
                 udp_ports_of(&setup.flows, hosts)
+            } else if per_connection {
+                setup.flows.flows.iter().map(|f| f.connection).collect()
             } else {
                 setup.flows.flows.iter().map(|f| f.key).collect()
             },
+            per_connection,
             trigger_home,
             trigger_latency: setup.limits.trigger_latency.ps(),
             scale_up,
@@ -398,6 +404,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn flow_key(&self, flow: u32) -> u64 {
         match self.flow_keys.get(flow as usize) {
             Some(key) => *key,
+            None if self.per_connection => self.flows.connection_key(flow),
             None => self.flows.flow_key(flow),
         }
     }

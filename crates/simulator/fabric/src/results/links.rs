@@ -33,6 +33,7 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
         rows.push(LinkRow {
             from: plan.topology.node(NodeId(link.from)).name.clone(),
             to: plan.topology.node(NodeId(link.to)).name.clone(),
+            parallel: plan.topology.parallel(LinkId(number)),
             tier: plan.topology.links[index].class.name(),
             direction: direction(plan, index),
             rate_bps: link.rate.0,
@@ -95,9 +96,10 @@ pub(super) fn uplink_counts(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Ve
     let mut counts: Vec<_> = counts.map(|(&key, &packets)| (key, packets)).collect();
     counts.sort_unstable();
     let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
-    let row = |((flow_id, link), packets): ((u32, u32), u64)| {
-        let link = &plan.links[link as usize];
-        UplinkCount { flow_id, from: name(link.from), to: name(link.to), packets }
+    let row = |((flow_id, number), packets): ((u32, u32), u64)| {
+        let link = &plan.links[number as usize];
+        let parallel = plan.topology.parallel(LinkId(number));
+        UplinkCount { flow_id, from: name(link.from), to: name(link.to), parallel, packets }
     };
     counts.into_iter().map(row).collect()
 }

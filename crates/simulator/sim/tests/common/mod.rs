@@ -96,6 +96,7 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
         workload: 0,
         class: 0,
         key: key(0, number as u64, "test flow"),
+        connection: key(0, number as u64, "test flow"),
         listed: number as u32,
         on_sent: None,
         on_received: None,

@@ -110,6 +110,7 @@ fn scheme_of(name: &str) -> Host {
 fn flow(base_rtt: Time) -> FlowInfo<'static> {
     FlowInfo {
         key: 1,
+        connection: 1,
         src: 0,
         dst: 1,
         size: 1 << 40,

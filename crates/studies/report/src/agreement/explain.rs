@@ -88,7 +88,7 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
 
 /// Returns the share of bytes per switch above the leaves, and the ports with marks or drops; `None` without rows of links.
 fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<LinkCounts>, ReportError> {
-    const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
+    const COLUMNS: &[&str] = &["from", "to", "parallel", "tier", "direction", "bytes", "ecn_marks", "drops"];
     let mut counts_of_links = LinkCounts::default();
     let mut runs = 0;
     for (_, place) in side.runs.iter().filter(|(run, _)| counts(run)) {
@@ -110,7 +110,10 @@ fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Lin
                     None => drop(counts_of_links.unknown.insert(quantity)),
                     Some(0) => {}
                     Some(packets) => {
-                        let port = (quantity, format!("{from}->{to}"));
+                        let port = (
+                            quantity,
+                            anabranch_outcome::link_name(&from, &to, count("parallel", row).unwrap_or_default() as u16),
+                        );
                         counts_of_links.places.entry(port).or_default().push(packets as f64);
                     }
                 }

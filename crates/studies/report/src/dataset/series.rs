@@ -212,7 +212,7 @@ pub(crate) fn faults_of(text: &str) -> Vec<(u64, String)> {
 }
 
 fn faults(links: &[LinkPoint]) -> Vec<(u64, String)> {
-    let all = links.iter().filter(|link| link.failed()).flat_map(|link| faults_of(&link.fault));
+    let all = links.iter().filter(|link| link.has_fault()).flat_map(|link| faults_of(&link.fault));
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 

@@ -41,7 +41,7 @@ fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l Link
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
     load: f64,
-    failed: bool,
+    faulty: bool,
     /// Text of the busiest link and its fault.
     words: String,
     links: usize,
@@ -57,17 +57,18 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize, measur
             let cell: &mut Option<Content> = &mut cells[i * high / matrix.len()][j * wide / widest];
             let words = || {
                 let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
-                format!("{} \u{2192} {}: {}{fault}", link.from, link.to, measure.text(link.load))
+                let number = if link.parallel == 0 { String::new() } else { format!("#{}", link.parallel) };
+                format!("{} \u{2192} {}{number}: {}{fault}", link.from, link.to, measure.text(link.load))
             };
-            let (links, failed) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.failed));
+            let (links, faulty) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.faulty));
             match cell {
                 Some(cell) if cell.load >= link.load => {
                     cell.links += 1;
-                    cell.failed |= link.failed();
+                    cell.faulty |= link.has_fault();
                 }
                 cell => {
-                    let failed = failed || link.failed();
-                    *cell = Some(Content { load: link.load, failed, words: words(), links: links + 1 });
+                    let faulty = faulty || link.has_fault();
+                    *cell = Some(Content { load: link.load, faulty, words: words(), links: links + 1 });
                 }
             }
         }
@@ -105,7 +106,7 @@ fn block(
             let (x, y) = (left + j as f64 * w, top + i as f64 * h);
             levels[(scale.share(content.load) * LEVELS as f64).round() as usize].push((x, y));
             let middle = (x + (w - gap) / 2.0, y + (h - gap) / 2.0);
-            if content.failed {
+            if content.faulty {
                 failed.push(middle);
             }
             if cells.len() * columns <= MAX_LABELLED_CELLS {
@@ -159,7 +160,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         })
         .collect();
     let height: f64 = heights.iter().sum::<f64>() + 22.0 * groups.len() as f64 - 12.0;
-    let failed = first_runs.iter().flat_map(|links| links.iter()).any(LinkPoint::failed);
+    let faulty = LinkPoint::fault_words(first_runs.iter().flat_map(|links| links.iter()));
     let columns = names.len().clamp(1, 3);
     let panels = Panels {
         panels: names.len(),
@@ -178,7 +179,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         "{}, seed {}. {shown}. Equal colours are an even load, dark links carry little or nothing{}",
         capital(&data.load_words()),
         data.schemes[0].runs[0].summary.seed,
-        if failed { "; a red cross marks a failed link" } else { "" }
+        faulty.map_or(String::new(), |faulty| format!("; a red cross marks a {faulty} link"))
     );
     let mut sheet = Sheet::new("Where the load is: every link", &subtitle, &grid, &[]);
     for (panel, ((name, blocks), links)) in names.iter().zip(&matrices).zip(&first_runs).enumerate() {
@@ -274,6 +275,6 @@ mod tests {
         let mut links = links;
         links[0].fault = "down at 0us".to_string();
         let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1, Load::Run);
-        assert_eq!(all[0][0].as_ref().map(|cell| (cell.failed, cell.links)), Some((true, 5)));
+        assert_eq!(all[0][0].as_ref().map(|cell| (cell.faulty, cell.links)), Some((true, 5)));
     }
 }

@@ -8,7 +8,7 @@ use super::{
     sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
-    dataset::{Load, SchemeRuns},
+    dataset::{LinkPoint, Load, SchemeRuns},
     numbers::capital,
 };
 
@@ -34,8 +34,8 @@ fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
         let links = run.links.iter().filter(|link| *link.group == *group);
-        let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.load, link.failed())).collect();
-        // Of equally idle links, the failed ones are last.
+        let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.load, link.has_fault())).collect();
+        // Of equally idle links, the faulty ones are last.
         of_run.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         sums.resize(sums.len().max(of_run.len()), Rank::default());
         for (sum, (load, failed)) in sums.iter_mut().zip(of_run) {
@@ -76,12 +76,15 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let drawn = groups.len().min(PANELS);
     let panels = Panels::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
     let grid = Grid::new(view.layout, &panels, &Key::Schemes(&names));
-    let failed = curves.iter().flatten().flatten().any(|rank| rank.failed > 0);
+    let runs = data.schemes.iter().flat_map(|scheme| &scheme.runs);
+    let faulty = LinkPoint::fault_words(
+        runs.flat_map(|run| &run.links).filter(|link| groups.iter().any(|group| **group == *link.group)),
+    );
     let subtitle = format!(
         "Links of a tier sorted by {}, {}; a flat line is an even load{}",
         data.load_words(),
         seeds(data, "mean over ", ""),
-        if failed { "; a cross marks failed links" } else { "" }
+        faulty.map_or(String::new(), |faulty| format!("; a cross marks {faulty} links"))
     );
     let mut sheet = Sheet::new("Load of links, busiest link first", &subtitle, &grid, &names);
     sheet.canvas.show_schemes(&names);
@@ -116,7 +119,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                     let name = &names[series];
                     let fault = match rank.failed {
                         0 => String::new(),
-                        seeds => format!(", failed in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
+                        seeds => format!(", with a fault in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
                     };
                     let words =
                         format!("{name}: link {} of {}, {}{fault}", i + 1, curve.len(), data.load.text(rank.load));
@@ -137,7 +140,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "",
             &format!("{}, mean over seeds of the links of this rank", data.load_words()),
         ),
-        column("failed_seeds", "integer", "", "seeds in which the link of this rank failed"),
+        column("failed_seeds", "integer", "", "seeds in which a fault affected the link of this rank"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

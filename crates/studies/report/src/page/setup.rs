@@ -1,5 +1,5 @@
 use crate::{
-    dataset::{Dataset, Load},
+    dataset::{Dataset, LinkPoint, Load},
     numbers::{capital, seconds_trimmed, significant_digits_trimmed},
     summary::Summary,
 };
@@ -95,7 +95,12 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     // Rows of another version may not contain the links that a fault affected.
     let planned = scenario.get("fault").and_then(Value::as_array).is_some_and(|faults| !faults.is_empty());
     let unknown = planned && data.lacks("links", "fault");
-    add("Failed links", if unknown { "not recorded in the tables".to_string() } else { failed_links(data) });
+    if unknown {
+        add("Failed links", "not recorded in the tables".to_string());
+    } else {
+        add("Failed links", faulty_links(data, LinkPoint::failed));
+        add("Degraded links", faulty_links(data, |link| link.has_fault() && !link.failed()));
+    }
     add("Limits", limits(&scenario));
     add("Command", data.manifest.command.clone());
     facts
@@ -207,18 +212,22 @@ fn fault(table: &Table) -> String {
     std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the links of the first seed that faults affected, each cable once.
-fn failed_links(data: &Dataset) -> String {
+/// Returns the links of the first seed that faults affected as `kind` says, each cable once.
+fn faulty_links(data: &Dataset, kind: impl Fn(&LinkPoint) -> bool) -> String {
     let run = &data.schemes[0].runs[0];
     let failed: Vec<String> = run
         .links
         .iter()
-        .filter(|link| link.failed())
+        .filter(|link| kind(link))
         .filter(|link| {
-            let back = run.links.iter().any(|other| other.failed() && other.from == link.to && other.to == link.from);
+            let reverse = (&link.to, &link.from, link.parallel);
+            let back = run.links.iter().any(|other| kind(other) && (&other.from, &other.to, other.parallel) == reverse);
             !back || link.from < link.to
         })
-        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to, link.fault))
+        .map(|link| {
+            let number = if link.parallel == 0 { String::new() } else { format!("#{}", link.parallel) };
+            format!("{}\u{2013}{}{number} ({})", link.from, link.to, link.fault)
+        })
         .collect();
     const MAX_LISTED: usize = 8;
     match failed.len() {

@@ -312,9 +312,10 @@ fn flows(dir: &Path, end_ps: u64) -> Result<Vec<FlowRow>, ReportError> {
 
 /// Time, effect and link of each fault.
 fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
-    let Some(frame) = Frame::read(dir, "links", &["from", "to", "fault"])? else { return Ok(vec![]) };
+    let Some(frame) = Frame::read(dir, "links", &["from", "to", "parallel", "fault"])? else { return Ok(vec![]) };
     let of_link = |row: usize| {
-        let link = format!("{}->{}", text(&frame, "from", row), text(&frame, "to", row));
+        let parallel = integer(&frame, "parallel", row).unwrap_or_default() as u16;
+        let link = anabranch_outcome::link_name(&text(&frame, "from", row), &text(&frame, "to", row), parallel);
         let faults = faults_of(&text(&frame, "fault", row));
         faults.into_iter().map(|(at, what)| (at, what, link.clone())).collect::<Vec<_>>()
     };

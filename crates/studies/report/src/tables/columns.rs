@@ -99,6 +99,8 @@ const FLOWS: &[Column] = anabranch_outcome::flow_metrics!(flow_columns);
 const LINKS: &[Column] = columns! {
     from: Text, "", "sending node", |c, at| text(&link(c, at).from);
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
+    parallel: Integer, "", "number among parallel cables between these nodes, from 0; 1 is named leaf0->spine0#1",
+        |c, at| integer(link(c, at).parallel.into());
     tier: Text, "", "host, tier0-1 and so on, local, global", |c, at| text(&link(c, at).tier);
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
     rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| integer(link(c, at).rate_bps);
@@ -122,7 +124,7 @@ const LINKS: &[Column] = columns! {
         "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
         |c, at| c.result.window_utilisation(at.0).into();
     fault: Text, "", "effects of faults on the link, such as down at 20us; empty without any",
-        |c, at| Value::Text(c.meta.faults_of(&link(c, at).from, &link(c, at).to).into());
+        |c, at| Value::Text(c.meta.faults_of(link(c, at)).into());
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
@@ -215,6 +217,8 @@ const UPLINKS: &[Column] = columns! {
     flow_id: Integer, "", "number of the flow", |c, at| integer(c.result.uplink_counts[at.0].flow_id.into());
     from: Text, "", "sending switch", |c, at| text(&c.result.uplink_counts[at.0].from);
     to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
+    parallel: Integer, "", "number among parallel cables between these switches, from 0",
+        |c, at| integer(c.result.uplink_counts[at.0].parallel.into());
     packets: Integer, "packets", "data packets of the flow on this link",
         |c, at| integer(c.result.uplink_counts[at.0].packets);
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);

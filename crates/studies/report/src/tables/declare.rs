@@ -43,5 +43,7 @@ pub(super) use columns;
 /// Returns the name of a link, such as `leaf0->spine3`; empty without one.
 pub(super) fn link_name<'r>(c: &Context<'r>, link: Option<u32>) -> Value<'r> {
     let link = link.and_then(|link| c.result.links.get(link as usize));
-    Value::Text(link.map_or(Cow::Borrowed(""), |link| Cow::Owned(format!("{}->{}", link.from, link.to))))
+    Value::Text(link.map_or(Cow::Borrowed(""), |link| {
+        Cow::Owned(anabranch_outcome::link_name(&link.from, &link.to, link.parallel))
+    }))
 }

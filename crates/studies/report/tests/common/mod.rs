@@ -137,6 +137,7 @@ pub(crate) fn link(
     LinkRow {
         from,
         to,
+        parallel: 0,
         tier: tier.to_string(),
         direction,
         rate_bps: 400_000_000_000,
@@ -262,7 +263,7 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
     };
     result.scheme_series = vec![SchemeSeries { load_balancer: 0, samples: (0..50).map(scheme).collect() }];
     result.uplink_counts =
-        vec![UplinkCount { flow_id: 7, from: "leaf0".to_string(), to: "spine3".to_string(), packets: 12 }];
+        vec![UplinkCount { flow_id: 7, from: "leaf0".to_string(), to: "spine3".to_string(), parallel: 0, packets: 12 }];
     let sent = TraceRow {
         time: Time::from_us(1),
         flow_id: 7,

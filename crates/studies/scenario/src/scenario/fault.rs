@@ -10,7 +10,7 @@ use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, NodeId, Topology};
 use anabranch_units::Time;
-use anabranch_workload::{FailedSwitch, FileFailure};
+use anabranch_workload::{FailedSwitch, FileFailure, Flow, FlowSet, Medium};
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -88,8 +88,44 @@ pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree)
 }
 
 /// Faults of links that a flow file lists as failed: both directions are down from the start, and tables avoid them.
-pub(crate) fn of_files(failures: &[FileFailure], topology: &Topology) -> Result<Vec<Fault>, ScenarioError> {
-    failures.iter().map(|failure| of_file(failure, topology)).collect()
+///
+/// Refuses failures that leave no path between the hosts of a flow.
+pub(crate) fn of_files(
+    failures: &[FileFailure],
+    flows: &FlowSet,
+    topology: &Topology,
+) -> Result<Vec<Fault>, ScenarioError> {
+    let faults: Vec<Fault> =
+        failures.iter().map(|failure| of_file(failure, topology)).collect::<Result<_, ScenarioError>>()?;
+    let Some(last) = failures.last() else { return Ok(faults) };
+    let down: BTreeSet<LinkId> = faults.iter().flat_map(|fault| fault.links.iter().copied()).collect();
+    let mut part = vec![u32::MAX; topology.nodes.len()];
+    for first in 0..topology.hosts {
+        let mut stack = vec![NodeId(first)];
+        while let Some(node) = stack.pop() {
+            if part[node.0 as usize] == u32::MAX {
+                part[node.0 as usize] = first;
+                let up = topology.out_links(node).iter().filter(|link| !down.contains(link));
+                stack.extend(up.map(|link| topology.link(*link).to));
+            }
+        }
+    }
+    let is_cut = |flow: &Flow| {
+        flow.medium == Medium::Network
+            && topology.is_connected(flow.src, flow.dst)
+            && part[flow.src as usize] != part[flow.dst as usize]
+    };
+    if let Some(flow) = flows.all_flows().find(is_cut) {
+        let names: Vec<String> = down.iter().step_by(2).map(|link| topology.cable_name(*link)).collect();
+        return Err(ScenarioError::new(format!(
+            "{}: the failures of the file ({}) leave no path from host{} to host{}, between which there is a flow",
+            last.place,
+            names.join(", "),
+            flow.src,
+            flow.dst
+        )));
+    }
+    Ok(faults)
 }
 
 fn of_file(failure: &FileFailure, topology: &Topology) -> Result<Fault, ScenarioError> {

@@ -578,6 +578,7 @@ impl Scenario {
             .chain(cells)
             .chain(unsettled)
             .chain(unmeasured)
+            .chain(setup.flows.notes.iter().cloned())
             .collect()
     }
 
@@ -655,7 +656,7 @@ impl Scenario {
             (Some(faults), Some(links)) => (faults, links),
             _ => return mistakes.or(()).and(Err(ScenarioError::new("links are wrong"))),
         };
-        faults.extend(fault::of_files(&generated.failures, &topology)?);
+        faults.extend(fault::of_files(&generated.failures, &generated.flows, &topology)?);
         let asked = &self.measure;
         let flows = |key, list: &[_]| chosen::resolve(key, list, &generated.flows, &topology, &self.tree);
         let measure = Measure {

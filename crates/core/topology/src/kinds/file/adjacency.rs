@@ -1,4 +1,4 @@
-//! Adjacency list (specification 14.2): a line per switch, the switch and then its neighbours with larger numbers.
+//! Adjacency list (specification 14.2): a line per switch, the switch and then neighbours; each edge once, at either end.
 
 use super::text::{at_line, lines, number};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     graph::Graph,
 };
 use anabranch_units::{Rate, Time};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
@@ -17,7 +17,8 @@ pub(crate) struct Rest {
 }
 
 pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
-    let mut edges = BTreeSet::new();
+    // The line of each edge, smaller end first.
+    let mut edges = BTreeMap::new();
     let mut switches = 0;
     for (line, text) in lines(text) {
         let mut fields = text.split_whitespace();
@@ -25,16 +26,21 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
         switches = switches.max(switch.saturating_add(1));
         for text in fields {
             let neighbour = number(line, "a neighbour", text)?;
-            if neighbour <= switch {
-                let message =
-                    format!("neighbour {neighbour} of switch {switch}; only neighbours with larger numbers are listed");
+            if neighbour == switch {
+                return Err(at_line(
+                    line,
+                    format!("switch {switch} is its own neighbour; links lead to other switches"),
+                ));
+            }
+            let (low, high) = (switch.min(neighbour), switch.max(neighbour));
+            if high >= MAX_HOSTS {
+                return Err(at_line(line, format!("switch {high}; numbers up to {} are allowed", MAX_HOSTS - 1)));
+            }
+            if let Some(before) = edges.insert((low as u32, high as u32), line) {
+                let message = format!(
+                    "the link {switch} {neighbour} is listed twice, first in line {before}; an adjacency list has each link once, at either end, and no parallel links"
+                );
                 return Err(at_line(line, message));
-            }
-            if neighbour >= MAX_HOSTS {
-                return Err(at_line(line, format!("switch {neighbour}; numbers up to {} are allowed", MAX_HOSTS - 1)));
-            }
-            if !edges.insert((switch as u32, neighbour as u32)) {
-                return Err(at_line(line, format!("the link {switch} {neighbour} is listed twice")));
             }
             switches = switches.max(neighbour + 1);
         }
@@ -53,7 +59,7 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     for host in 0..hosts as u32 {
         builder.cable(host, first + host / rest.hosts_per_switch as u32, rest.rate, rest.delay, LinkClass::Host);
     }
-    for (a, b) in edges {
+    for (a, b) in edges.into_keys() {
         builder.cable(first + a, first + b, rest.rate, rest.delay, LinkClass::Local);
     }
     builder.finish(rest.latency, Vec::new())
