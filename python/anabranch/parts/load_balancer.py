@@ -836,9 +836,9 @@ class Prime(Part):
     rate drains one packet per packet time (PRIME §III-D). Default: 1.
     """
 
-    decay_on: Literal["sent", "generated"] | None = None
+    decay_on: Literal["sent", "generated", "drained"] | None = None
     """
-    Event that counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D:
+    Event that counts as a packet for the decay. Takes one of "sent" "generated" "drained". Default from: PRIME §III-D:
     "when sending a new packet all penalty values would be updated"; §III-C: "after each MP-EV generation".
     Default: "sent".
     """

@@ -36,7 +36,8 @@ pub const ABOUT: About = About {
     description: "Every packet takes the next path of a permutation of all uplinks, tier by tier, that is reshuffled \
         after every pass. A path is penalised by an ECN mark (p_ecn), a NACK (p_nack) or a timeout (p_timeout), and skipped \
         until the penalty, which falls by `decay` per packet, ends; if all are penalised, the least penalised \
-        is used. Needs a switch scheme that reads multi-part entropy values.",
+        is used. With more hosts than uplinks, where every path is congested, it needs decay_on = \"drained\": penalties \
+        counted in packets sent outlast the queues. Needs a switch scheme that reads multi-part entropy values.",
 };
 
 choices! {
@@ -46,6 +47,9 @@ choices! {
         Sent = "sent",
         /// Every entropy value generated, including skipped ones (PRIME §III-C).
         Generated = "generated",
+        /// Every packet time at the flow's maximum rate since its last packet: what a queue drains meanwhile (PRIME §III-D:
+        /// "based on the drainage rate of the switch").
+        Drained = "drained",
     }
 }
 
@@ -133,6 +137,7 @@ impl PrimeParameters {
             walks,
             by_part,
             keeps_marks: self.nack_on_marked == NackOnMarked::Ignore,
+            by_time: self.decay_on == DecayOn::Drained,
             plain: !walks && !by_part && self.p_ecn != Auto::Auto,
         }
     }
@@ -178,6 +183,7 @@ struct SharedFlow {
     dst: u32,
     uplinks: Vec<u32>,
     bdp_packets: u64,
+    packet_time: Time,
 }
 
 impl Prime {
@@ -192,7 +198,7 @@ impl Prime {
         self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(Context::heap).sum::<usize>()
     }
 
-    fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64) -> Context {
+    fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64, packet_time: Time) -> Context {
         let parameters = &self.parameters;
         let settle = parameters.p_ecn_settle.packets(bdp_packets).saturating_mul(u64::from(self.rules.decay));
         Context::new(
@@ -201,6 +207,7 @@ impl Prime {
             |alternatives| parameters.penalties(bdp_packets, alternatives),
             parameters.history_after.packets(bdp_packets),
             (parameters.p_ecn == Auto::Auto).then(|| settle.min(u64::from(MAX_PENALTY)) as u32),
+            packet_time,
         )
     }
 
@@ -215,7 +222,8 @@ impl Prime {
         let number = match self.shared.binary_search_by(|(other, _)| other.cmp(&known_by)) {
             Ok(found) => self.shared[found].1,
             Err(place) => {
-                let (number, context) = (self.shared.len() as u32, self.context(flow.key, shape, flow.bdp_packets));
+                let (number, context) =
+                    (self.shared.len() as u32, self.context(flow.key, shape, flow.bdp_packets, flow.packet_time));
                 self.shared.insert(place, (known_by, number));
                 self.contexts.put(number, context);
                 number
@@ -248,15 +256,17 @@ impl HostScheme for Prime {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.close(slot);
         let Some(shape) = PathEncoding::new(flow.paths.uplinks) else { return };
+        let packet_time = flow.rate.wire_time(u64::from(flow.full_packet));
         if self.parameters.scope == Scope::Flow {
-            let mut context = self.context(flow.key, shape, flow.bdp_packets);
+            let mut context = self.context(flow.key, shape, flow.bdp_packets, packet_time);
             if !flow.paths.dead.is_empty() {
                 context.set_dead(flow.paths.dead, &self.rules);
             }
             self.contexts.put(slot, context);
         } else {
             let uplinks = flow.paths.uplinks.to_vec();
-            let known = SharedFlow { key: flow.key, dst: flow.dst, uplinks, bdp_packets: flow.bdp_packets };
+            let bdp_packets = flow.bdp_packets;
+            let known = SharedFlow { key: flow.key, dst: flow.dst, uplinks, bdp_packets, packet_time };
             self.share(slot, known, flow.paths.dead);
         }
     }
@@ -270,9 +280,14 @@ impl HostScheme for Prime {
     }
 
     #[inline]
-    fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
-        let rules = self.rules;
-        Decision::Send(self.of(slot).map_or(0, |context| context.select(&rules)))
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        let mut rules = self.rules;
+        Decision::Send(self.of(slot).map_or(0, |context| {
+            if rules.by_time {
+                rules.decay = context.drained(now, rules.decay);
+            }
+            context.select(&rules)
+        }))
     }
 
     #[inline]
@@ -307,7 +322,7 @@ impl HostScheme for Prime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{flow, mark, send};
+    use crate::host::testing::{flow, mark, send, send_at};
     use anabranch_settings::{Parameters, Raw};
 
     fn prime(sets: &[(&str, Raw)], uplinks: &[u32]) -> Prime {
@@ -376,6 +391,27 @@ mod tests {
         assert_eq!(missed_by("sent"), 4);
         // Penalties in passes 1 and 2 are 4, 3 and 2, 1; in pass 3 path a is free, and b may precede it.
         assert!((2..=3).contains(&missed_by("generated")));
+    }
+
+    #[test]
+    fn drained_decay_counts_packet_times() {
+        // 2 paths, a packet every k packet times of 4160 B at 400 Gb/s: 83.2 ns. A penalty of p packet times ends with the
+        // ceil(p / k)-th packet; path a, unused in its pass, is next. With k = 1 that is `sent`.
+        for (p, k) in [(8, 1), (8, 4), (100, 4), (100, 7), (30, 2), (5, 9)] {
+            let mut s = prime(&[("p_nack", Raw::Int(p)), ("decay_on", Raw::Text("drained".into()))], &[2]);
+            let mut now = Time::from_us(5);
+            let mut next = || {
+                now = now.saturating_add(Time::from_ps(83_200 * k as u64));
+                now
+            };
+            let (a, _) = (send_at(&mut s, next()), send_at(&mut s, next()));
+            s.on_nack(next(), 0, a);
+            let missed = (0..200).take_while(|_| send_at(&mut s, next()) != a).count() as i64;
+            // The NACK takes one of the packet times of the first packet after it.
+            let after = 2 * k;
+            let expected = if p <= after { 1 } else { 1 + (p - after + k - 1) / k };
+            assert_eq!(missed, expected, "p {p}, k {k}");
+        }
     }
 
     /// Returns how many packets pass before the next one on path `tag`.

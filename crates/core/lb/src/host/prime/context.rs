@@ -4,10 +4,11 @@ use super::{parts::PartHistory, tuning::Tuner};
 use crate::{
     Tag,
     host::{
-        history::{History, Signal},
+        history::{History, MAX_PENALTY, Signal},
         mp_ev::{Generator, Pick},
     },
 };
+use anabranch_units::Time;
 
 /// Penalties in packets over a set of alternatives, and the length of a pass over them.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub(super) struct Rules {
     pub(super) decay: u32,
     /// Penalised paths stay in the permutation and are stepped over, each letting penalties decay.
     pub(super) walks: bool,
+    /// `decay` counts packet times, not packets.
+    pub(super) by_time: bool,
     /// The history is kept per part.
     pub(super) by_part: bool,
     /// A NACK leaves the penalty of a mark as it is.
@@ -67,6 +70,10 @@ pub(super) struct Context {
     blind: u64,
     /// Of a path, or of the values of each part.
     penalties: Box<[Penalties]>,
+    /// Transmission time of a full packet.
+    packet_time: Time,
+    /// Time up to which penalties have decayed.
+    decayed_until: Time,
 }
 
 impl Context {
@@ -78,6 +85,7 @@ impl Context {
         penalties: impl Fn(u32) -> Penalties,
         blind: u64,
         settle: Option<u32>,
+        packet_time: Time,
     ) -> Self {
         let shape = *generator.encoding();
         let history = |values: u16| {
@@ -99,7 +107,17 @@ impl Context {
             blind,
             penalties: sizes.into_iter().map(penalties).collect(),
             generator,
+            packet_time,
+            decayed_until: Time::ZERO,
         }
+    }
+
+    /// Returns the decay of the full packet times since the last packet; what is left of one counts next time.
+    pub(super) fn drained(&mut self, now: Time, decay: u32) -> u32 {
+        let packet = self.packet_time.ps().max(1);
+        let packets = now.saturating_sub(self.decayed_until).ps() / packet;
+        self.decayed_until = self.decayed_until.saturating_add(Time::from_ps(packets * packet));
+        packets.saturating_mul(u64::from(decay)).min(u64::from(MAX_PENALTY)) as u32
     }
 
     /// Selects the path of a packet.
