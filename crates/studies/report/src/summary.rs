@@ -265,7 +265,7 @@ declared! {
 
 impl GroupSummary {
     /// Summarises the rows of a workload; `None` without rows.
-    fn of(result: &RunResult, meta: &RunMeta, workload: usize) -> Option<Self> {
+    fn of(result: &RunResult, workload: usize) -> Option<Self> {
         let own = || result.jobs.groups.iter().filter(|row| usize::from(row.workload) == workload);
         let total = own().count() as u64;
         let (mut completion, mut slowdowns, mut exposed, mut bus) = (vec![], vec![], vec![], vec![]);
@@ -273,7 +273,7 @@ impl GroupSummary {
             let Some(time) = row.completion else { continue };
             completion.push(time.as_us());
             exposed.extend(anabranch_outcome::exposed(row.completion, row.computation).map(Time::as_us));
-            slowdowns.extend(row.ideal.map(|ideal| slowdown(time.ps(), ideal.ps(), meta.backend == "sim")));
+            slowdowns.extend(row.ideal.map(|ideal| slowdown(time.ps(), ideal.ps())));
             bus.extend(row.bus_bandwidth_bps);
         }
         (total > 0).then(|| GroupSummary {
@@ -383,7 +383,7 @@ impl Summary {
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
-            let groups = GroupSummary::of(result, meta, index);
+            let groups = GroupSummary::of(result, index);
             let unlisted = UnlistedSummary::of(result, &|workload| workload == index);
             let flows = FlowSummary { groups, ..of(&own, &|_| true, unlisted, workload.measured, workload.is_job) };
             (workload.name.clone(), flows)
@@ -625,7 +625,7 @@ fn collectives(result: &RunResult, meta: &RunMeta) -> Vec<Collective> {
 fn groups_of_all(result: &RunResult, meta: &RunMeta) -> Option<GroupSummary> {
     let measured = |(at, workload): (usize, &crate::meta::WorkloadMeta)| workload.measured.then_some(at);
     let mut all = meta.workloads.iter().enumerate().filter_map(measured);
-    all.next().filter(|_| all.next().is_none()).and_then(|only| GroupSummary::of(result, meta, only))
+    all.next().filter(|_| all.next().is_none()).and_then(|only| GroupSummary::of(result, only))
 }
 
 fn per_second(count: u64, seconds: f64) -> f64 {

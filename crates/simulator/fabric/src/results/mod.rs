@@ -17,7 +17,7 @@ use crate::{
     plan::Plan,
     skip::{Jump, with_jumps},
 };
-use anabranch_backend::{FlowOutcome, Setup, flow_rows, job_rows};
+use anabranch_backend::{FlowOutcome, Setup, below_ideal, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, JobRows, LinkWindow, RunRows};
 use anabranch_units::Time;
@@ -61,7 +61,7 @@ pub(crate) fn collect(
     }
     let mut unlisted = JobRows::default();
     if let Some(first) = partitions.first() {
-        first.cx.shared.group_ends.finish(&mut unlisted);
+        first.cx.shared.group_ends.finish(&mut unlisted)?;
     }
     let in_packets = flows.iter().zip(&plan.flows.flows).filter(|(_, flow)| flow.medium == Medium::Network);
     let metrics = in_packets.map(|(outcome, _)| &outcome.metrics);
@@ -110,6 +110,9 @@ pub(crate) fn collect(
     }
     let outcomes = flows;
     let flows = flow_rows(setup, &outcomes);
+    if let Some(what) = flows.iter().find_map(|flow| below_ideal(setup, flow)) {
+        return Err(what);
+    }
     let listed = job_rows(setup, &outcomes, &flows);
     let jobs = listed.with_unlisted(unlisted);
     Ok(RunRows {
