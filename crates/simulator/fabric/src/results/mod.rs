@@ -95,7 +95,7 @@ pub(crate) fn collect(
         gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
         gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
     };
-    let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
+    let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions, end.simulated) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {
         let parts = [p.cx.ports.memory(), p.hosts.memory(plan), p.cx.nics.bytes(), p.cx.series.memory()];
