@@ -38,6 +38,7 @@ pub(crate) fn row(setup: &Setup, ideals: &mut IdealTimes, number: usize, outcome
         is_scale_up: flow.medium == Medium::ScaleUp,
         size_bytes: flow.size,
         start: outcome.started,
+        nic_wait: span(outcome.started, outcome.first_sent),
         fct_rx: span(outcome.first_sent, outcome.received),
         fct_ack: span(outcome.started, outcome.acknowledged),
         ideal_rx,

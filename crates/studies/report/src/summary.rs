@@ -194,6 +194,9 @@ declared! {
             "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly";
         pub slowdown: Distribution => "object", "",
             "the same of the completion time over that of the flow alone on the network";
+        #[serde(default)]
+        pub nic_wait_us: Distribution => "object", "us",
+            "the same of the time from the start to the first packet sent, which fct_kind rx leaves out; null in older results";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub slowdown_p99_small: Option<f64> => "real", "",
             "99th percentile of the slowdown of flows up to 100 kB; absent without them, and where all flows are small";
@@ -643,7 +646,7 @@ impl FlowSummary {
     ) -> Self {
         let fct_kind = meta.fct_kind;
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
-        let (mut fct_us, mut slowdowns) = (vec![], vec![]);
+        let (mut fct_us, mut slowdowns, mut nic_waits) = (vec![], vec![], vec![]);
         let (mut small, mut large) = (vec![], vec![]);
         let mut metrics: Vec<&FlowMetrics> = vec![];
         let (mut longest, mut longest_ideal) = (0, 0);
@@ -671,6 +674,7 @@ impl FlowSummary {
                 metrics.push(&flow.metrics);
             }
             fct_us.push(fct.as_us());
+            nic_waits.extend(flow.nic_wait.map(Time::as_us));
             let slowdown = meta.slowdown(flow);
             slowdowns.extend(slowdown);
             match flow.size_bytes {
@@ -694,6 +698,7 @@ impl FlowSummary {
             fct_kind,
             fct_us: Distribution::of(&mut fct_us),
             slowdown: Distribution::of(&mut slowdowns),
+            nic_wait_us: Distribution::of(&mut nic_waits),
             slowdown_p99_small,
             slowdown_p99_large,
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
