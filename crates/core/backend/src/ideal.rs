@@ -1,33 +1,265 @@
-use crate::{IdealFct, Setup};
-use anabranch_topology::{BasePaths, LinkId};
-use anabranch_units::{Rate, Time};
+use crate::{FabricParameters, IdealFct, Setup, WireTimes};
+use anabranch_outcome::FlowRow;
+use anabranch_topology::{BasePaths, FaultAction, LinkId, NodeId, Pairs, Step, Topology};
+use anabranch_units::{Rate, Serialiser, Time};
 use anabranch_workload::{Flow, Medium};
 
-/// Returns `(ideal_rx, ideal_ack)` of `flow` alone on a shortest path, with an unlimited window. In the `conweave-ns3`
-/// profiles `ideal_ack` follows that model's formula (specification 17.7): base round trip and all bytes at the NIC's
-/// rate, one packet too many. With `transmission` both are the bytes of all packets at the rate of the path's slowest link.
-/// Over scale-up they are the bytes at the rate and the latency, and the latency back.
-pub(crate) fn ideal(setup: &Setup, paths: &mut BasePaths, flow: &Flow) -> (Time, Time) {
-    if let (Medium::ScaleUp, Some(servers)) = (flow.medium, &setup.flows.servers) {
-        let rx = servers.scale_up_time(flow.size);
-        return (rx, rx + servers.scale_up_latency);
+/// Ideal times of the flows of a setup: no flow of a simulation takes less, whatever balances its load.
+///
+/// A flow alone has all shortest paths at once, or with guided paths and with new routes after faults any path. Each bound
+/// below holds for every assignment of its packets to them.
+#[derive(Debug)]
+pub(crate) struct IdealTimes {
+    /// With the best rates that links ever have, where faults raise one above that of the setup.
+    raised: Option<Box<Topology>>,
+    pairs: Pairs,
+    /// Fastest paths of any length, for a full packet and for none.
+    any: Option<[BasePaths; 2]>,
+    packet: u64,
+    wire: Wire,
+}
+
+/// Bytes of a flow on the wire.
+#[derive(Clone, Copy)]
+struct Train {
+    /// Full packets before the last one.
+    full: u64,
+    /// Bytes of each of them.
+    packet: u64,
+    /// Bytes of the last packet.
+    last: u64,
+}
+
+impl IdealTimes {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let raised = raised(setup);
+        let topology = raised.as_deref().unwrap_or(&setup.topology);
+        let packet = setup.transport.mtu() + setup.transport.header();
+        let pairs = Pairs::new(topology, packet);
+        let reroutes = setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Down));
+        let any = topology.guidance.is_some() || reroutes && !pairs.are_alike();
+        let any = any.then(|| [BasePaths::fastest(packet), BasePaths::fastest(0)]);
+        IdealTimes { raised, pairs, any, packet, wire: Wire(setup.fabric.wire_times) }
     }
-    let (topology, transport) = (&setup.topology, &setup.transport);
-    let (mtu, header) = (transport.mtu(), transport.header());
-    let packets = flow.size.div_ceil(mtu).max(1);
-    let last = flow.size - (packets - 1) * mtu;
-    let path = paths.path(topology, flow.src, flow.dst);
-    if setup.fabric.ideal_fct == IdealFct::Transmission {
-        let slowest = path.iter().map(|link| topology.link(*link).rate).min().unwrap_or(Rate(1));
-        let time = slowest.wire_time(flow.size + packets * header);
-        return (time, time);
+
+    /// Returns `(ideal_rx, ideal_ack)` of `flow` alone, with an unlimited window. In the `conweave-ns3` profiles `ideal_ack`
+    /// follows that model's formula (specification 17.7): base round trip and all bytes at the NIC's rate, one packet too
+    /// many. With `transmission` both are the bytes of all packets at the rate of all paths. Over scale-up they are the bytes
+    /// at the rate and the latency, and the latency back.
+    pub(crate) fn of(&mut self, setup: &Setup, flow: &Flow) -> (Time, Time) {
+        if let (Medium::ScaleUp, Some(servers)) = (flow.medium, &setup.flows.servers) {
+            let rx = servers.scale_up_time(flow.size);
+            return (rx, rx + servers.scale_up_latency);
+        }
+        let (mtu, header, ack) = (setup.transport.mtu(), setup.transport.header(), setup.transport.ack_size());
+        let full = flow.size.div_ceil(mtu).max(1) - 1;
+        let train = Train { full, packet: mtu + header, last: flow.size - full * mtu + header };
+        let bytes = full * train.packet + train.last;
+        let raised = self.raised.take();
+        let topology = raised.as_deref().unwrap_or(&setup.topology);
+        let there = self.between(topology, flow.src, flow.dst);
+        let times = match setup.fabric.ideal_fct {
+            IdealFct::Transmission => [there.slowest(topology).wire_time(bytes); 2],
+            IdealFct::RttAndBytes => {
+                let rate = topology.link(there.up).rate;
+                let path: Vec<LinkId> = there.links().collect();
+                [there.train(topology, self.wire, train), topology.rtt(&path, mtu, 0) + rate.wire_time(bytes)]
+            }
+            IdealFct::LoneFlow => {
+                let rx = there.train(topology, self.wire, train);
+                let back = self.between(topology, flow.dst, flow.src);
+                let alone = Train { full: 0, packet: self.packet, last: ack };
+                [rx, rx + back.train(topology, self.wire, alone)]
+            }
+        };
+        self.raised = raised;
+        times.into()
     }
-    let rx = topology.train_arrival(path, packets - 1, mtu + header, last + header);
-    if setup.fabric.ideal_fct == IdealFct::RttAndBytes {
-        let rate = topology.link(topology.host_uplink(flow.src)).rate;
-        return (rx, topology.rtt(path, mtu, 0) + rate.wire_time(flow.size + packets * header));
+
+    fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Between {
+        let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
+        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+        let Some([full, empty]) = self.any.as_mut().filter(|_| from != to) else {
+            let pair = self.pairs.between(topology, src, dst);
+            let (path, steps) = (pair.path.into(), pair.steps.into());
+            return Between { up, path, down, is_only: pair.is_only, delay: pair.delay, steps };
+        };
+        let inner = |path: &[LinkId]| path[1..path.len() - 1].into();
+        let path: Box<[LinkId]> = inner(full.path(topology, src, dst));
+        let nearest: Box<[LinkId]> = inner(empty.path(topology, src, dst));
+        let delay = nearest.iter().map(|link| delay(topology, *link)).sum();
+        // Packets of any path leave the one switch and enter the other.
+        let sum = |links: &mut dyn Iterator<Item = LinkId>| links.map(|link| topology.link(link).rate.0).sum::<u64>();
+        let out =
+            || topology.out_links(from).iter().copied().filter(|link| topology.link(*link).to.0 >= topology.hosts);
+        let into = topology.out_links(to).iter().filter(|link| topology.link(**link).to.0 >= topology.hosts);
+        let rate = Rate(sum(&mut out()).min(sum(&mut into.map(|link| link.reverse()))));
+        Between { up, path, down, is_only: false, delay, steps: [Step { delay, rate }].into() }
     }
-    let back: Vec<LinkId> = path.iter().rev().map(|link| link.reverse()).collect();
-    let ack = topology.train_arrival(&back, 0, 0, transport.ack_size());
-    (rx, rx + ack)
+}
+
+/// Paths of a flow.
+struct Between {
+    up: LinkId,
+    /// Fastest path between the edge switches, for full packets.
+    path: Box<[LinkId]>,
+    down: LinkId,
+    is_only: bool,
+    /// Shortest delay between the edge switches.
+    delay: Time,
+    /// As in [`anabranch_topology::Pair::steps`].
+    steps: Box<[Step]>,
+}
+
+impl Between {
+    fn links(&self) -> impl Iterator<Item = LinkId> {
+        [self.up].into_iter().chain(self.path.iter().copied()).chain([self.down])
+    }
+
+    fn hosts(&self, topology: &Topology) -> Rate {
+        topology.link(self.up).rate.min(topology.link(self.down).rate)
+    }
+
+    /// Returns the largest rate over all paths.
+    fn slowest(&self, topology: &Topology) -> Rate {
+        if self.is_only {
+            return self.links().map(|link| topology.link(link).rate).min().unwrap_or_default();
+        }
+        let hosts = self.hosts(topology);
+        if self.steps.is_empty() { hosts } else { hosts.min(Rate(self.steps.iter().map(|step| step.rate.0).sum())) }
+    }
+
+    /// Returns the least time of a packet between the edge switches.
+    ///
+    /// It is concave in the bytes, since the fastest path is: a straight line between those of a full packet and of none is
+    /// never above it, and equal where one path is fastest for all sizes.
+    fn latency(&self, topology: &Topology, wire: Wire, packet: u64, bytes: u64) -> Time {
+        let along = |bytes: u64| {
+            self.path
+                .iter()
+                .map(|link| wire.time(topology.link(*link).rate, bytes, 1) + delay(topology, *link))
+                .sum::<Time>()
+        };
+        if self.path.iter().map(|link| delay(topology, *link)).sum::<Time>() == self.delay {
+            return along(bytes);
+        }
+        let more = u128::from((along(packet) - self.delay).ps());
+        self.delay + Time::from_ps((more * u128::from(bytes) / u128::from(packet)) as u64)
+    }
+
+    /// Returns the earliest arrival of the last byte of a train that starts at time 0.
+    fn train(&self, topology: &Topology, wire: Wire, train: Train) -> Time {
+        if self.is_only {
+            let path: Vec<LinkId> = self.links().collect();
+            let time = |rate: Rate, bytes: u64, count: u64| wire.time(rate, bytes, count);
+            return topology.train_arrival_with(&path, train.full, train.packet, train.last, time);
+        }
+        let Train { full, packet, last } = train;
+        let [up, down] = [self.up, self.down].map(|link| topology.link(link).rate);
+        let (behind_up, behind_down) = (delay(topology, self.up), topology.link(self.down).delay);
+        let latency = |bytes: u64| behind_up + self.latency(topology, wire, packet, bytes);
+        let (others, rest) = (wire.time(up, packet, full.min(1)), full.saturating_sub(1));
+        // The last packet arrives at the last link: alone, it leaves that after its wire time.
+        let last_here = others + wire.time(up, packet, rest) + wire.time(up, last, 1) + latency(last);
+        let last_time = wire.time(down, last, 1);
+        let mut end = last_here + last_time;
+        if full > 0 {
+            // Full packets arrive there from `first` on, the last of them at `final_full`. From any time on, the link needs
+            // the wire time of all packets that come no earlier. The short one may have overtaken them.
+            let first = others + latency(packet);
+            let final_full = first + wire.time(up, packet, rest);
+            let unless_before = |at: Time| if last_here >= at { last_time } else { Time::ZERO };
+            let all_full = wire.time(down, packet, 1) + wire.time(down, packet, rest);
+            end = end.max(first + all_full + unless_before(first));
+            end = end.max(final_full + wire.time(down, packet, 1) + unless_before(final_full));
+            end = end.max(first.min(last_here) + all_full + last_time);
+        }
+        if !self.steps.is_empty() && wire.0 == WireTimes::Exact {
+            end = end.max(self.over_time(topology, train));
+        }
+        end + behind_down
+    }
+
+    /// Returns the earliest end at the last link by the flow over time ([`Between::steps`]).
+    ///
+    /// With all bytes at both hosts' rates it needs no wire times. Without the hosts it begins with the first packet behind
+    /// the first link, and a packet is still to cross the last one.
+    fn over_time(&self, topology: &Topology, Train { full, packet, last }: Train) -> Time {
+        let hosts = self.hosts(topology);
+        let wire = |link: LinkId, bytes: u64| Serialiser::new(topology.link(link).rate).serialise(bytes);
+        let bits = u128::from(full * packet + last) * 8_000_000_000_000;
+        let is_narrow = self.slowest(topology) < hosts;
+        let ends = if is_narrow {
+            wire(self.up, if full > 0 { packet } else { last }) + wire(self.down, last)
+        } else {
+            Time::ZERO
+        };
+        // Over the first steps alone: the sum of rate * (T - delay) is largest over those that are shorter than T.
+        let (mut rate, mut before, mut least) = (0u128, 0u128, u128::MAX);
+        for step in &*self.steps {
+            let own = u128::from(step.rate.0).min(u128::from(hosts.0) - rate.min(u128::from(hosts.0)));
+            rate += own;
+            before += own * u128::from(step.delay.ps());
+            least = least.min((bits + before) / rate.max(1));
+        }
+        // A port may round a picosecond down.
+        delay(topology, self.up) + ends + Time::from_ps((least as u64).saturating_sub(1))
+    }
+}
+
+/// Returns a description of a simulated flow that took less than its ideal time, which none can; `None` if it did not.
+///
+/// Skipped spans make times estimates, and the recorded model's formula is no bound.
+pub fn below_ideal(setup: &Setup, flow: &FlowRow) -> Option<String> {
+    let FabricParameters { ideal_fct, wire_times, .. } = setup.fabric;
+    if setup.limits.skip || ideal_fct == IdealFct::Transmission && wire_times != WireTimes::Exact {
+        return None;
+    }
+    let ack = flow.fct_ack.filter(|_| ideal_fct != IdealFct::RttAndBytes);
+    let (end, fct, ideal) = [("received", flow.fct_rx, flow.ideal_rx), ("acknowledged", ack, flow.ideal_ack)]
+        .into_iter()
+        .find_map(|(end, fct, ideal)| Some((end, fct.filter(|fct| *fct < ideal)?, ideal)))?;
+    let name = |host: u32| &setup.topology.node(NodeId(host)).name;
+    let FlowRow { flow_id, size_bytes, src, dst, .. } = flow;
+    let (src, dst, seed) = (name(*src), name(*dst), setup.seed);
+    Some(format!(
+        "flow {flow_id} of {size_bytes} B from {src} to {dst} was {end} in {} ps, less than its ideal {} ps (seed {seed}): \
+         the ideal or the simulator is wrong",
+        fct.ps(),
+        ideal.ps(),
+    ))
+}
+
+/// Wire times as the setup counts them.
+#[derive(Clone, Copy, Debug)]
+struct Wire(WireTimes);
+
+impl Wire {
+    /// Returns the time of `count` packets of `bytes` back to back.
+    fn time(self, rate: Rate, bytes: u64, count: u64) -> Time {
+        match self.0 {
+            WireTimes::Exact => Serialiser::new(rate).serialise(bytes * count),
+            WireTimes::WholeNanoseconds => rate.wire_time_in_ns(bytes) * count,
+        }
+    }
+}
+
+/// Returns the delay of a link to a switch, with the latency of that switch.
+fn delay(topology: &Topology, link: LinkId) -> Time {
+    topology.link(link).delay + topology.switch_latency
+}
+
+/// Returns the topology with the best rates that links ever have; `None` if no fault raises one.
+fn raised(setup: &Setup) -> Option<Box<Topology>> {
+    let topology = &setup.topology;
+    let mut raised = None;
+    for fault in &setup.faults {
+        let FaultAction::Degrade(rate) = fault.action else { continue };
+        for link in fault.links.iter().filter(|link| topology.link(**link).rate < rate) {
+            let own: &mut Box<Topology> = raised.get_or_insert_with(|| Box::new(topology.clone()));
+            let link = &mut own.links[link.0 as usize];
+            link.rate = link.rate.max(rate);
+        }
+    }
+    raised
 }

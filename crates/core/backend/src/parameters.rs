@@ -149,7 +149,7 @@ choices! {
         LoneFlow = "lone-flow",
         /// The base round trip and all bytes at the NIC's rate, one packet too many, to the last acknowledgement.
         RttAndBytes = "rtt-and-bytes",
-        /// All bytes at the rate of the slowest link of its path, without propagation, to the last packet received.
+        /// All bytes at the rate of its paths together and both host links, without propagation, to the last packet received.
         Transmission = "transmission",
     }
 }

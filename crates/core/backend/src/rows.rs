@@ -1,6 +1,5 @@
-use crate::{Setup, ideal::ideal};
+use crate::{Setup, ideal::IdealTimes};
 use anabranch_outcome::{FlowDelays, FlowMetrics, FlowRow, FlowStatus};
-use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 use anabranch_workload::Medium;
 
@@ -23,13 +22,13 @@ pub struct FlowOutcome {
 
 /// Returns a row per listed flow of `setup`, in flow order, with its ideal times.
 pub fn flow_rows(setup: &Setup, outcomes: &[FlowOutcome]) -> Vec<FlowRow> {
-    let mut paths = BasePaths::default();
-    outcomes.iter().enumerate().map(|(number, outcome)| row(setup, &mut paths, number, outcome)).collect()
+    let mut ideals = IdealTimes::new(setup);
+    outcomes.iter().enumerate().map(|(number, outcome)| row(setup, &mut ideals, number, outcome)).collect()
 }
 
-pub(crate) fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
+pub(crate) fn row(setup: &Setup, ideals: &mut IdealTimes, number: usize, outcome: &FlowOutcome) -> FlowRow {
     let flow = &setup.flows.flow(number as u32);
-    let (ideal_rx, ideal_ack) = ideal(setup, paths, flow);
+    let (ideal_rx, ideal_ack) = ideals.of(setup, flow);
     let span = |from: Option<Time>, to: Option<Time>| Some(to? - from?);
     FlowRow {
         flow_id: number as u32,
@@ -39,6 +38,7 @@ pub(crate) fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: 
         is_scale_up: flow.medium == Medium::ScaleUp,
         size_bytes: flow.size,
         start: outcome.started,
+        nic_wait: span(outcome.started, outcome.first_sent),
         fct_rx: span(outcome.first_sent, outcome.received),
         fct_ack: span(outcome.started, outcome.acknowledged),
         ideal_rx,

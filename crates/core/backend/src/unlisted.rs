@@ -3,11 +3,11 @@
 use crate::{
     FlowOutcome, Setup,
     fingerprint::Hash,
+    ideal::{IdealTimes, below_ideal},
     jobs::{Ideals, Place, add, set_critical},
     rows::row,
 };
 use anabranch_outcome::{FlowMetrics, FlowRow, JobRows, UnlistedFlows};
-use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 use anabranch_workload::{JobWalk, MessageTimes};
 
@@ -17,12 +17,14 @@ pub struct UnlistedJob {
     template: usize,
     measured: JobWalk,
     ideal: JobWalk,
-    paths: BasePaths,
+    ideals: IdealTimes,
     rows: JobRows,
     flows: UnlistedFlows,
     metrics: Option<FlowMetrics>,
     /// Per group, the hash of its flows.
     hashes: Vec<u64>,
+    /// The first flow below its ideal time, with a description.
+    below_ideal: Option<(u32, String)>,
     /// Rows of the flows of a group.
     of_group: Vec<FlowRow>,
 }
@@ -38,7 +40,7 @@ impl UnlistedJob {
             template,
             measured: JobWalk::new(job, latency),
             ideal: JobWalk::new(job, latency),
-            paths: BasePaths::default(),
+            ideals: IdealTimes::new(setup),
             // Exactly: they are most of the memory of a run of many groups.
             rows: JobRows {
                 groups: Vec::with_capacity(repetitions),
@@ -49,6 +51,7 @@ impl UnlistedJob {
             flows: UnlistedFlows { workload: job.workload, total: of.flows(), ..UnlistedFlows::default() },
             metrics: None,
             hashes: vec![0; of.groups() as usize],
+            below_ideal: None,
             of_group: vec![],
         }
     }
@@ -63,9 +66,11 @@ impl UnlistedJob {
         let mut hash = Hash::new();
         self.of_group.clear();
         for (number, outcome) in outcomes.iter().enumerate() {
-            let row = row(setup, &mut self.paths, first as usize + number, outcome);
+            let row = row(setup, &mut self.ideals, first as usize + number, outcome);
             hash.flow(&row);
             self.count(&row, outcome);
+            let below = below_ideal(setup, &row).map(|what| (row.flow_id, what));
+            self.below_ideal = self.below_ideal.take().into_iter().chain(below).min();
             self.of_group.push(row);
         }
         self.hashes[group as usize] = hash.0;
@@ -106,7 +111,10 @@ impl UnlistedJob {
     }
 
     /// Moves the rows to `rows`, by group, repetition and rank.
-    pub fn finish(&mut self, rows: &mut JobRows) {
+    ///
+    /// # Errors
+    /// A description of the first flow that took less than its ideal time.
+    pub fn finish(&mut self, rows: &mut JobRows) -> Result<(), String> {
         self.rows.groups.sort_unstable_by_key(|row| (row.group, row.repetition));
         self.rows.ranks.sort_unstable_by_key(|row| (row.group, row.repetition, row.rank));
         self.rows.steps.sort_unstable_by_key(|row| (row.group, row.repetition, row.step));
@@ -120,6 +128,7 @@ impl UnlistedJob {
             hash: hash.0,
             ..self.flows.clone()
         });
+        self.below_ideal.take().map_or(Ok(()), |(_, what)| Err(what))
     }
 }
 

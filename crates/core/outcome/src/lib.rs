@@ -71,6 +71,8 @@ pub struct FlowRow {
     pub size_bytes: u64,
     /// Start time; `None` if it never started.
     pub start: Option<Time>,
+    /// From the start to the first packet sent, at the NIC; `None`: none was sent.
+    pub nic_wait: Option<Time>,
     /// First packet sent to last packet received.
     pub fct_rx: Option<Time>,
     /// Start to last acknowledgement at the sender.

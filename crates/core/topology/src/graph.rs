@@ -395,18 +395,30 @@ impl Graph {
     /// Exact if the rates give whole picoseconds per byte. Else the result is at most two picoseconds per link early, never
     /// late, so that no flow beats its ideal.
     pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
-        let wire = |rate: Rate, bytes: u64| Serialiser::new(rate).serialise(bytes);
+        let wire = |rate: Rate, bytes: u64, count: u64| Serialiser::new(rate).serialise(bytes * count);
+        self.train_arrival_with(path, full, full_bytes, last_bytes, wire)
+    }
+
+    /// Returns the arrival of [`Graph::train_arrival`], where `wire` gives the time of packets of so many bytes by their count.
+    pub fn train_arrival_with(
+        &self,
+        path: &[LinkId],
+        full: u64,
+        full_bytes: u64,
+        last_bytes: u64,
+        wire: impl Fn(Rate, u64, u64) -> Time,
+    ) -> Time {
         let (mut first_left, mut last_here, mut delay) = (Time::ZERO, Time::ZERO, Time::ZERO);
         let mut slowest = Rate(u64::MAX);
         for link in path {
             let link = self.link(*link);
             slowest = slowest.min(link.rate);
-            first_left += delay + wire(link.rate, full_bytes);
+            first_left += delay + wire(link.rate, full_bytes, 1);
             let before_left = match full {
                 0 => Time::ZERO,
-                _ => first_left + wire(slowest, full_bytes * (full - 1)),
+                _ => first_left + wire(slowest, full_bytes, full - 1),
             };
-            last_here = (last_here + delay).max(before_left) + wire(link.rate, last_bytes);
+            last_here = (last_here + delay).max(before_left) + wire(link.rate, last_bytes, 1);
             let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
             delay = link.delay + latency;
         }

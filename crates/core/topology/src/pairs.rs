@@ -198,6 +198,11 @@ impl Pairs {
         }
     }
 
+    /// Returns `true` if all shortest paths of each pair have links of the same rates and delays.
+    pub fn are_alike(&self) -> bool {
+        self.are_alike
+    }
+
     /// Returns the paths between the edge switches of two hosts.
     pub fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Pair<'_> {
         let hosts = hosts_rate(topology, src, dst);
@@ -265,6 +270,11 @@ impl Pairs {
 
     /// Puts the first shortest path between the edge switches into `path`; returns `true` if there is no other.
     fn first(&mut self, topology: &Topology, src: u32, dst: u32) -> bool {
+        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+        self.path.clear();
+        if from == to {
+            return true;
+        }
         let routes = self.routes.get_or_insert_with(|| topology.routes());
         let mut is_only = true;
         let next = |at: NodeId, to: NodeId| {
@@ -272,8 +282,7 @@ impl Pairs {
             is_only &= group.len == 1;
             routes.link_of(group, 0)
         };
-        self.path.clear();
-        follow(topology, next, topology.edge_switch(src), topology.edge_switch(dst), &mut self.path);
+        follow(topology, next, from, to, &mut self.path);
         is_only
     }
 

@@ -4,7 +4,7 @@ use crate::{
     routes::distances,
     switch_graph::{Search, SwitchGraph},
 };
-use anabranch_units::Time;
+use anabranch_units::{Serialiser, Time};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Wire bytes of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
@@ -49,7 +49,7 @@ fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
 
 pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     let mut path = Vec::new();
-    let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph));
+    let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph, None), graph.guidance.is_some());
     follow_hosts(graph, along(graph, &ports), src, dst, &mut path);
     path
 }
@@ -86,15 +86,26 @@ pub(crate) fn follow(
     }
 }
 
-/// Returns the cost of each link: its time in topologies with guided paths, else one hop.
-pub(crate) fn base_costs(graph: &Graph) -> Box<[u64]> {
-    let time = |link| graph.one_way(&[link], FULL_PACKET).ps();
-    graph.link_ids().map(|link| if graph.guidance.is_some() { time(link) } else { 1 }).collect()
+/// Returns the cost of each link: its time for a packet of `packet` bytes. Without them that of a full packet in topologies
+/// with guided paths, else one hop.
+pub(crate) fn base_costs(graph: &Graph, packet: Option<u64>) -> Box<[u64]> {
+    let time = |link| match packet {
+        Some(bytes) => {
+            let of = graph.link(link);
+            let time = of.delay + graph.switch_latency + Serialiser::new(of.rate).serialise(bytes);
+            // Of equally fast paths that of fewest hops, so that links without delay form no circle.
+            (time.ps() << 10) + 1
+        }
+        None if graph.guidance.is_some() => graph.one_way(&[link], FULL_PACKET).ps(),
+        None => 1,
+    };
+    graph.link_ids().map(time).collect()
 }
 
-/// Returns, per switch, the index in [`Graph::out_links`] of its first link on a base path to `to`.
-pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]> {
-    let distance = if graph.guidance.is_some() {
+/// Returns, per switch, the index in [`Graph::out_links`] of its first link on a base path to `to`. `are_times`: costs differ
+/// from link to link.
+pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64], are_times: bool) -> Box<[u16]> {
+    let distance = if are_times {
         min_costs(graph, to, costs)
     } else {
         let mut hops = vec![u32::MAX; graph.switches() as usize];

@@ -100,12 +100,9 @@ impl GroupEnds {
         bytes
     }
 
-    /// Moves the rows of all jobs to `rows`. Every partition has contributed to every group.
-    pub(crate) fn finish(&self, rows: &mut JobRows) {
-        for template in &self.templates {
-            if let Ok(mut template) = template.lock() {
-                template.job.finish(rows);
-            }
-        }
+    /// Moves the rows of all jobs to `rows`; fails if a flow took less than its ideal time. Every partition has contributed to
+    /// every group.
+    pub(crate) fn finish(&self, rows: &mut JobRows) -> Result<(), String> {
+        self.templates.iter().filter_map(|of| of.lock().ok()).try_for_each(|mut of| of.job.finish(rows))
     }
 }

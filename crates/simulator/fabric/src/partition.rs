@@ -404,7 +404,7 @@ impl anabranch_engine::Partition for Partition<'_> {
         let plan = self.cx.plan;
         let mut is_read_at_once = false;
         if self.window.next() == time {
-            self.window.sample(self.cx.ports.queues.sent_bytes());
+            self.window.sample(self.cx.ports.queues.sent_until(plan, time));
         }
         if self.cx.series.next() == time {
             self.sample(start);

@@ -1,9 +1,9 @@
-//! Ideal times follow the forwarding tables of the intact graph and equal those of a search per pair, with any faults.
+//! Ideal times: no flow takes less, over any paths and with any faults; where links are alike they are those of one path.
 
 mod common;
 use anabranch_settings::{Never, Raw};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId, LinkOverride, Topology, TopologyParameters};
-use anabranch_units::{Rate, Time};
+use anabranch_units::{BytesOrBdp, Rate, Time};
 use common::*;
 use proptest::prelude::*;
 
@@ -55,10 +55,10 @@ fn failures() -> impl Strategy<Value = Vec<Failure>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn ideal_times_are_those_of_a_search_per_pair(
+    fn no_flow_beats_its_ideal_whatever_fails(
         mut graph in any_topology(), failures in failures(), slow in any::<usize>(), seed in any::<u64>()
     ) {
         // One cable differs, so that another one of the shortest paths has other times.
@@ -99,15 +99,109 @@ proptest! {
                 setup.faults.extend(fault.resolve(&graph, number, 1).unwrap());
             }
         }
-        let result = run(&setup);
-        let (mtu, header) = (setup.transport.mtu(), setup.transport.header());
-        for row in &result.flows {
+        // A flow below its ideal fails the run.
+        prop_assert_eq!(run(&setup).flows.len(), 30);
+    }
+
+    /// Over links of any rates and delays, by any path a scheme takes.
+    #[test]
+    fn no_flow_alone_beats_its_ideal(
+        graph in any_topology(), draws in draws(), scheme in any::<prop::sample::Index>(), ends in any::<(u32, u32)>(),
+        size in prop_oneof![1..30_000u64, 1..300_000u64], recorded in any::<bool>(), (delayless, alike) in any::<(bool, bool)>(),
+    ) {
+        let draws = draws.into_iter().take(if alike { 1 } else { 41 });
+        let draws: Vec<_> = draws.map(|(rate, delay)| (rate, if delayless { 0 } else { delay })).collect();
+        let is_guided = graph.guidance.is_some();
+        let schemes: &[&str] = if is_guided { &["minimal", "valiant", "ugal-l", "ops-u"] } else { &["ecmp", "ops", "rr", "ar"] };
+        let mut graph = graph;
+        for (link, (rate, delay)) in graph.links.iter_mut().zip(draws.iter().cycle()) {
+            (link.rate, link.delay) = (Rate::gbps(*rate), Time::from_ns(*delay));
+        }
+        let (src, dst) = (ends.0 % graph.hosts, ends.1 % graph.hosts);
+        if src != dst && graph.is_connected(src, dst) {
+            let set = flows(&[(src, dst, size, 0)]);
+            let scheme = *scheme.get(schemes);
+            let setup = match recorded && !is_guided {
+                true => roce_setup(graph, set, scheme, Profile::ConweaveIrn),
+                false => setup(graph, set, scheme),
+            };
+            let row = &run(&setup).flows[0];
+            prop_assert!(row.fct_rx.is_none_or(|fct| fct >= row.ideal_rx), "{:?} is below {}", row.fct_rx, row.ideal_rx);
+        }
+    }
+
+    /// One rate and one delay: the arrival of a train of packets over any one shortest path. A short last packet of few may
+    /// overtake the others over another path: as many links as there are packets, or more.
+    #[test]
+    fn ideals_of_equal_links_are_those_of_one_path(graph in any_topology(), rate in 1..900u64, delay in 0..3_000u64, seed in any::<u64>()) {
+        let mut graph = graph;
+        graph.links.iter_mut().for_each(|link| (link.rate, link.delay) = (Rate::gbps(rate), Time::from_ns(delay)));
+        let mut setup = setup(graph.clone(), random_flows(&graph, 30, 200_000, 1_000_000, seed), "ops");
+        setup.limits.time_limit = Time::from_us(1);
+        setup.limits.until_all_done = false;
+        let (mtu, header, ack) = (setup.transport.mtu(), setup.transport.header(), setup.transport.ack_size());
+        for row in &run(&setup).flows {
             let path = graph.base_path(row.src, row.dst);
             let back: Vec<LinkId> = path.iter().rev().map(|link| link.reverse()).collect();
             let full = row.size_bytes.div_ceil(mtu).max(1) - 1;
-            let rx = graph.train_arrival(&path, full, mtu + header, row.size_bytes - full * mtu + header);
-            prop_assert_eq!(row.ideal_rx, rx, "host{} to host{}", row.src, row.dst);
-            prop_assert_eq!(row.ideal_ack, rx + graph.train_arrival(&back, 0, 0, setup.transport.ack_size()));
+            let last = row.size_bytes - full * mtu + header;
+            let rx = graph.train_arrival(&path, full, mtu + header, last);
+            if full == 0 || full >= path.len() as u64 {
+                prop_assert_eq!(row.ideal_rx, rx, "host{} to host{}", row.src, row.dst);
+                prop_assert_eq!(row.ideal_ack, rx + graph.train_arrival(&back, 0, 0, ack));
+            } else {
+                prop_assert!(row.ideal_rx <= rx && row.ideal_rx + Rate::gbps(rate).wire_time(last) >= rx);
+            }
         }
     }
+
+    /// NICs as fast as `spines` uplinks together, or less: packets in turn over all of them end within a packet per link.
+    #[test]
+    fn spraying_over_slow_uplinks_takes_the_ideal_time(spines in 2..9u64, share in 30..=100u64, packets in 1..200u64) {
+        let mut graph = leaf_spine(spines, &|_| (100, 1_000));
+        let nic = Rate::gbps(spines * share);
+        for host in 0..graph.hosts {
+            let up = graph.host_uplink(host);
+            [up, up.reverse()].into_iter().for_each(|link| graph.links[link.0 as usize].rate = nic);
+        }
+        let mut setup = setup(graph, flows(&[(0, 1, packets * 4096, 0)]), "rr");
+        uet(&mut setup).window = BytesOrBdp::Bytes(1 << 28);
+        let row = &run(&setup).flows[0];
+        let (fct, slack) = (row.fct_rx.expect("a finished flow"), Rate::gbps(100).wire_time(4160) * 4);
+        prop_assert!(row.ideal_rx <= fct && fct <= row.ideal_rx + slack, "{fct} for {}", row.ideal_rx);
+        // 4160 B a packet at the NIC, and four links of 1 us: the arithmetic of a newcomer.
+        let least = nic.wire_time(packets * 4160) + Time::from_us(4);
+        prop_assert!(least <= row.ideal_rx && row.ideal_rx <= least + slack, "{} for {least}", row.ideal_rx);
+    }
+
+    /// Spines of which one is slow, or far: its number does not matter.
+    #[test]
+    fn ideals_do_not_depend_on_the_numbers_of_spines(draws in draws(), turn in 1..5u64, size in 1..2_000_000u64) {
+        let of = |turn: u64| {
+            let graph = leaf_spine(5, &|spine| draws[((spine + turn) % 5) as usize]);
+            let mut setup = setup(graph, flows(&[(0, 1, size, 0), (1, 0, size, 1)]), "ops");
+            setup.limits.time_limit = Time::from_ns(1);
+            setup.limits.until_all_done = false;
+            run(&setup).flows.iter().map(|row| (row.ideal_rx, row.ideal_ack)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(of(0), of(turn));
+    }
+}
+
+fn draws() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    prop::collection::vec((prop_oneof![Just(10u64), Just(40), Just(100), 1..900u64], 0..5_000u64), 41)
+}
+
+/// Two leaves with a host each of 400 Gb/s; `of` gives rate and delay of both cables of a spine.
+fn leaf_spine(spines: u64, of: &dyn Fn(u64) -> (u64, u64)) -> Topology {
+    let keys = [("leaves", Raw::Int(2)), ("spines", Raw::Int(spines as i64)), ("hosts_per_leaf", Raw::Int(1))];
+    let mut graph = topology("leaf-spine", &keys);
+    let first = graph.hosts + 2;
+    for link in &mut graph.links {
+        let spine = link.from.0.max(link.to.0).checked_sub(first);
+        let (rate, delay) = spine.map_or((400, 1_000), |spine| of(spine.into()));
+        (link.rate, link.delay) = (Rate::gbps(rate), Time::from_ns(delay));
+    }
+    graph.switch_latency = Time::ZERO;
+    graph
 }

@@ -87,3 +87,18 @@ fn none_without_known_and_different_starts() {
     waits.flows.flows[2].workload = 1;
     assert!(run(&waits).window.is_some());
 }
+
+/// Ended at any time, also within packets: no link sends longer than the run lasts, nor than its window.
+#[test]
+fn utilisation_of_runs_that_end_early_is_at_most_one() {
+    for limit in (1..60).map(|number| number * 71_001) {
+        let mut setup = load_of_60_percent();
+        setup.limits.time_limit = Time::from_ps(limit);
+        setup.limits.until_all_done = false;
+        let result = run(&setup);
+        for (number, link) in result.links.iter().enumerate() {
+            let shares = [Some(link.utilisation), result.window_utilisation(number)];
+            assert!(shares.into_iter().flatten().all(|share| share <= 1.0), "{} at {limit} ps: {shares:?}", link.from);
+        }
+    }
+}

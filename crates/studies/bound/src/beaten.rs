@@ -41,7 +41,7 @@ fn value(kind: FctKind, metric: &str, flows: &[&FlowRow]) -> Option<f64> {
     };
     let times: Vec<(Time, Time)> = flows.iter().map(times).collect::<Option<_>>()?;
     let count = times.len() as f64;
-    let slowdowns = || times.iter().map(|(time, ideal)| (time.ps() as f64 / ideal.ps().max(1) as f64).max(1.0));
+    let slowdowns = || times.iter().map(|(time, ideal)| time.ps() as f64 / ideal.ps().max(1) as f64);
     let longest = times.iter().map(|(time, _)| *time).max()?;
     match metric {
         _ if metric == Metric::FctMean.name() => Some(times.iter().map(|(time, _)| time.as_us()).sum::<f64>() / count),

@@ -7,7 +7,7 @@ use crate::{
     max_flow::{MAX_PAIRS, MaxFlow, costs, max_flow},
     network::{Network, distances},
 };
-use anabranch_backend::{FctKind, Setup};
+use anabranch_backend::{FctKind, IdealFct, Setup};
 use anabranch_topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Instant};
@@ -280,7 +280,8 @@ fn part_bounds(
             "completion times begin with the first packet sent, which pauses or other classes may delay: flows alone and completion only".into(),
         );
     }
-    let search = Search { demands, part, kind, families: &families, is_cut };
+    let least_slowdown = if setup.fabric.ideal_fct == IdealFct::RttAndBytes { 0.0 } else { 1.0 };
+    let search = Search { demands, part, kind, families: &families, is_cut, least_slowdown };
     bounds.limits.extend(search.limits());
 }
 
@@ -351,6 +352,8 @@ struct Search<'s> {
     families: &'s [Family],
     /// `true` if a flow has no path.
     is_cut: bool,
+    /// 1 where ideal times are bounds; 0 for the recorded model's formula.
+    least_slowdown: f64,
 }
 
 /// A value in picoseconds, or a ratio, and what causes it.
@@ -384,9 +387,9 @@ impl Search<'_> {
             };
             if let Some(found) = found {
                 let value = found.value * (1.0 - PRECISION) / scale;
-                // Results of the simulator have no slowdown below 1, so what rounding takes away below that is proven.
+                // What rounding takes away below the least slowdown is proven.
                 let is_slowdown = matches!(metric, Metric::SlowdownMean | Metric::SlowdownMax);
-                let value = if is_slowdown { value.max(1.0) } else { value };
+                let value = if is_slowdown { value.max(self.least_slowdown) } else { value };
                 limits.push(Limit {
                     workload: self.part.name.clone(),
                     metric: metric.name().into(),
@@ -400,7 +403,7 @@ impl Search<'_> {
         add(Metric::FctMean, self.mean(&|_| 1.0, 0.0).map(rounded), 1e6);
         add(Metric::FctMax, Some(rounded(slowest.clone())), 1e6);
         let share = |number: usize| 1.0 / self.demands[number].ideal_of(self.kind);
-        add(Metric::SlowdownMean, self.mean(&share, 1.0), 1.0);
+        add(Metric::SlowdownMean, self.mean(&share, self.least_slowdown), 1.0);
         add(Metric::SlowdownMax, Some(slowdown), 1.0);
         if ideal > 0.0 {
             add(Metric::FctRatioMax, Some(rounded(slowest)), ideal);
@@ -433,7 +436,7 @@ impl Search<'_> {
         let alone = |flow: &Demand| flow.alone_of(self.kind);
         let mut time = Found::alone(flows().map(alone).fold(0.0, f64::max));
         let ratio = |flow: &Demand| (alone(flow) - ROUNDING) / flow.ideal_of(self.kind);
-        let mut slowdown = Found::alone(flows().map(ratio).fold(1.0, f64::max));
+        let mut slowdown = Found::alone(flows().map(ratio).fold(self.least_slowdown, f64::max));
         for (name, machine) in self.families.iter().flat_map(|family| &family.machines) {
             let machine = self.clocked(machine);
             let Some(span) = machine.span() else { continue };

@@ -220,6 +220,9 @@ fn change(ratio: f64) -> String {
     format!("{} % {word}", significant_digits_trimmed((1.0 - ratio).abs() * 100.0, 2))
 }
 
+/// Longest wait at a NIC that the headline leaves out, as a share of the mean completion time.
+const SHORT_WAIT: f64 = 0.01;
+
 pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     let flows = &run.all.flows;
     let mut headlines = vec![Headline {
@@ -247,11 +250,22 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
                 (_, true) => (format!("{open} of its {all} flows did not finish. "), "the others"),
                 (_, false) => (format!("{open} of the {all} flows that count did not finish. "), "the others"),
             };
-            let sentence = format!(
+            let mut sentence = format!(
                 "{open}Half of {who} took at most {} times as long as alone on the network, 99 % at most {} times.",
                 significant_digits(p50, 3),
                 significant_digits(p99, 3)
             );
+            let wait = workload.nic_wait_us;
+            let counts = workload.fct_kind == crate::FctKind::Rx;
+            if let (Some(mean), Some(max), Some(fct), true) = (wait.mean, wait.max, workload.fct_us.mean, counts)
+                && max > SHORT_WAIT * fct
+            {
+                sentence += &format!(
+                    " These times begin with the first packet: before it flows waited {} us at their NIC on average, {} us at most.",
+                    significant_digits(mean, 3),
+                    significant_digits(max, 3)
+                );
+            }
             match several {
                 true => headlines.push(Headline { workload: Some(name.clone()), sentences: vec![sentence] }),
                 false => headlines[0].sentences.push(sentence),

@@ -138,7 +138,7 @@ impl RunMeta {
     #[inline]
     pub fn slowdown(&self, flow: &FlowRow) -> Option<f64> {
         let kind = self.fct_kind;
-        kind.fct(flow).map(|fct| slowdown(fct.ps(), kind.ideal(flow).ps(), self.backend == "sim"))
+        kind.fct(flow).map(|fct| slowdown(fct.ps(), kind.ideal(flow).ps()))
     }
 }
 

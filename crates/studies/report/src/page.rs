@@ -149,6 +149,11 @@ fn tiles(run: &Summary) -> Vec<Value> {
             format!("{} µs", number(run.all.fct_us.max)),
             format!("p99 {} µs", number(run.all.fct_us.p99)),
         ),
+        tile(
+            "Wait at the NIC, mean",
+            format!("{} µs", number(run.all.nic_wait_us.mean)),
+            format!("max {} µs, before the first packet", number(run.all.nic_wait_us.max)),
+        ),
         tile("Max FCT over ideal", number(run.all.fct_ratio_max), "slowest flow, 1 is ideal".to_string()),
     ];
     let network = vec![

@@ -194,6 +194,9 @@ declared! {
             "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly";
         pub slowdown: Distribution => "object", "",
             "the same of the completion time over that of the flow alone on the network";
+        #[serde(default)]
+        pub nic_wait_us: Distribution => "object", "us",
+            "the same of the time from the start to the first packet sent, which fct_kind rx leaves out; null in older results";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub slowdown_p99_small: Option<f64> => "real", "",
             "99th percentile of the slowdown of flows up to 100 kB; absent without them, and where all flows are small";
@@ -265,7 +268,7 @@ declared! {
 
 impl GroupSummary {
     /// Summarises the rows of a workload; `None` without rows.
-    fn of(result: &RunResult, meta: &RunMeta, workload: usize) -> Option<Self> {
+    fn of(result: &RunResult, workload: usize) -> Option<Self> {
         let own = || result.jobs.groups.iter().filter(|row| usize::from(row.workload) == workload);
         let total = own().count() as u64;
         let (mut completion, mut slowdowns, mut exposed, mut bus) = (vec![], vec![], vec![], vec![]);
@@ -273,7 +276,7 @@ impl GroupSummary {
             let Some(time) = row.completion else { continue };
             completion.push(time.as_us());
             exposed.extend(anabranch_outcome::exposed(row.completion, row.computation).map(Time::as_us));
-            slowdowns.extend(row.ideal.map(|ideal| slowdown(time.ps(), ideal.ps(), meta.backend == "sim")));
+            slowdowns.extend(row.ideal.map(|ideal| slowdown(time.ps(), ideal.ps())));
             bus.extend(row.bus_bandwidth_bps);
         }
         (total > 0).then(|| GroupSummary {
@@ -383,7 +386,7 @@ impl Summary {
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
-            let groups = GroupSummary::of(result, meta, index);
+            let groups = GroupSummary::of(result, index);
             let unlisted = UnlistedSummary::of(result, &|workload| workload == index);
             let flows = FlowSummary { groups, ..of(&own, &|_| true, unlisted, workload.measured, workload.is_job) };
             (workload.name.clone(), flows)
@@ -625,7 +628,7 @@ fn collectives(result: &RunResult, meta: &RunMeta) -> Vec<Collective> {
 fn groups_of_all(result: &RunResult, meta: &RunMeta) -> Option<GroupSummary> {
     let measured = |(at, workload): (usize, &crate::meta::WorkloadMeta)| workload.measured.then_some(at);
     let mut all = meta.workloads.iter().enumerate().filter_map(measured);
-    all.next().filter(|_| all.next().is_none()).and_then(|only| GroupSummary::of(result, meta, only))
+    all.next().filter(|_| all.next().is_none()).and_then(|only| GroupSummary::of(result, only))
 }
 
 fn per_second(count: u64, seconds: f64) -> f64 {
@@ -643,7 +646,7 @@ impl FlowSummary {
     ) -> Self {
         let fct_kind = meta.fct_kind;
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
-        let (mut fct_us, mut slowdowns) = (vec![], vec![]);
+        let (mut fct_us, mut slowdowns, mut nic_waits) = (vec![], vec![], vec![]);
         let (mut small, mut large) = (vec![], vec![]);
         let mut metrics: Vec<&FlowMetrics> = vec![];
         let (mut longest, mut longest_ideal) = (0, 0);
@@ -671,6 +674,7 @@ impl FlowSummary {
                 metrics.push(&flow.metrics);
             }
             fct_us.push(fct.as_us());
+            nic_waits.extend(flow.nic_wait.map(Time::as_us));
             let slowdown = meta.slowdown(flow);
             slowdowns.extend(slowdown);
             match flow.size_bytes {
@@ -694,6 +698,7 @@ impl FlowSummary {
             fct_kind,
             fct_us: Distribution::of(&mut fct_us),
             slowdown: Distribution::of(&mut slowdowns),
+            nic_wait_us: Distribution::of(&mut nic_waits),
             slowdown_p99_small,
             slowdown_p99_large,
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),

@@ -2,7 +2,7 @@
 
 use anabranch_units::Time;
 
-/// A packet counts where its transmission starts.
+/// A packet in transmission counts with the bytes that are on the wire.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     /// Begin and end in picoseconds.

@@ -428,8 +428,10 @@ impl<'a> Backlog<'a> {
         &self.counters[port.at()]
     }
 
-    pub(crate) fn sent_bytes(&self) -> Vec<u64> {
-        self.ports.iter().map(|port| port.account.sent_bytes).collect()
+    /// Returns the bytes that each port has put on the wire until `now`.
+    pub(crate) fn sent_until(&self, plan: &Plan<'_>, now: u64) -> Vec<u64> {
+        let rates = self.links.iter().map(|link| plan.links[*link as usize].rate);
+        self.ports.iter().zip(rates).map(|(port, rate)| port.sent_until(now, rate)).collect()
     }
 
     pub(crate) fn finish_accounts(&mut self, port: PortId, end: u64) {

@@ -27,6 +27,7 @@ use crate::{
 };
 use anabranch_engine::Cells;
 use anabranch_topology::NodeId;
+use anabranch_units::{Rate, Time};
 
 /// The port is in the list of ports that have more to send.
 const LISTED: u8 = 1;
@@ -112,6 +113,16 @@ impl Port {
         let id = self.control.pop(packets);
         self.control_bytes -= u32::from(packets[id].size);
         id
+    }
+
+    /// Returns the bytes that are on the wire at `now`, of the packet in transmission those sent so far at `rate`.
+    pub(crate) fn sent_until(&self, now: u64, rate: Rate) -> u64 {
+        if self.free_at <= now {
+            return self.account.sent_bytes;
+        }
+        // Never too few: the end may have been rounded down by a picosecond.
+        let left = 1 + rate.bytes_in(Time::from_ps(self.free_at - now + 1));
+        self.account.sent_bytes - left.min(u64::from(self.sending))
     }
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! Results of the links: one row per directed link, and the check of Little's law on every queue.
 
-use crate::{partition::Partition, plan::Plan};
+use crate::{partition::Partition, plan::Plan, port::Port};
 use anabranch_outcome::{LinkRow, QueueStats, UplinkCount};
-use anabranch_topology::{LinkId, NodeId, NodeKind};
-use anabranch_units::Time;
+use anabranch_topology::{FaultAction, LinkId, NodeId, NodeKind};
+use anabranch_units::{Rate, Time};
 
 /// Returns a row per directed link; fails if Little's law does not hold for a queue.
 pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec<LinkRow>, String> {
@@ -39,7 +39,7 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
             rate_bps: link.rate.0,
             bytes: account.sent_bytes,
             packets: account.sent_packets,
-            utilisation: account.sent_bytes as f64 * 8.0 / (link.rate.0 as f64 * Time::from_ps(total).as_seconds()),
+            utilisation: utilisation(plan, number, port, total),
             queue: QueueStats {
                 mean_bytes: Some(account.area_bytes as f64 / total as f64),
                 p99_bytes: Some(p99_bytes),
@@ -58,12 +58,34 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
     Ok(rows)
 }
 
+/// Returns the bits that a link sent in `total` picoseconds over those that its rates, which faults change, allow.
+fn utilisation(plan: &Plan<'_>, link: u32, port: &Port, total: u64) -> f64 {
+    let (mut from, mut rate, mut could) = (0, plan.links[link as usize].rate, 0.0);
+    let mut changes: Vec<(u64, Rate)> = vec![];
+    for fault in plan.setup.faults.iter().filter(|fault| fault.links.contains(&LinkId(link))) {
+        if let FaultAction::Degrade(new) = fault.action {
+            changes.push((fault.at.ps().min(total), new));
+        }
+    }
+    changes.sort_by_key(|change| change.0);
+    let has_changed = !changes.is_empty();
+    for (at, new) in changes.into_iter().chain([(total, Rate(0))]) {
+        could += rate.0 as f64 * Time::from_ps(at - from).as_seconds();
+        // The last rate stays, that of the packet in transmission.
+        (from, rate) = (at, if at < total { new } else { rate });
+    }
+    let share = port.sent_until(total, rate) as f64 * 8.0 / could;
+    // A packet that is in transmission when the rate falls ends at the old rate.
+    if has_changed { share.min(1.0) } else { share }
+}
+
 /// Returns the bytes that each link sent in the requested window; `None` where the run did not reach it.
-pub(super) fn window_bytes(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Option<Vec<u64>> {
+pub(super) fn window_bytes(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Option<Vec<u64>> {
     let of_link = |link: u32| {
         let partition = &partitions[usize::from(plan.owner_of_link(link))];
         let port = plan.port_of(link);
-        partition.window.sent_bytes(port.at(), partition.cx.ports.port(port).account.sent_bytes)
+        let port_state = partition.cx.ports.port(port);
+        partition.window.sent_bytes(port.at(), port_state.sent_until(end.ps(), plan.links[link as usize].rate))
     };
     (0..plan.links.len() as u32).map(of_link).collect()
 }

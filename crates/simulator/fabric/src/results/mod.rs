@@ -17,7 +17,7 @@ use crate::{
     plan::Plan,
     skip::{Jump, with_jumps},
 };
-use anabranch_backend::{FlowOutcome, Setup, flow_rows, job_rows};
+use anabranch_backend::{FlowOutcome, Setup, below_ideal, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, JobRows, LinkWindow, RunRows};
 use anabranch_units::Time;
@@ -61,7 +61,7 @@ pub(crate) fn collect(
     }
     let mut unlisted = JobRows::default();
     if let Some(first) = partitions.first() {
-        first.cx.shared.group_ends.finish(&mut unlisted);
+        first.cx.shared.group_ends.finish(&mut unlisted)?;
     }
     let in_packets = flows.iter().zip(&plan.flows.flows).filter(|(_, flow)| flow.medium == Medium::Network);
     let metrics = in_packets.map(|(outcome, _)| &outcome.metrics);
@@ -96,7 +96,7 @@ pub(crate) fn collect(
         gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
     };
     conservation::check_timeouts(plan, &counters)?;
-    let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
+    let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions, end.simulated) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {
         let parts = [p.cx.ports.memory(), p.hosts.memory(plan), p.cx.nics.bytes(), p.cx.series.memory()];
@@ -111,6 +111,9 @@ pub(crate) fn collect(
     }
     let outcomes = flows;
     let flows = flow_rows(setup, &outcomes);
+    if let Some(what) = flows.iter().find_map(|flow| below_ideal(setup, flow)) {
+        return Err(what);
+    }
     let listed = job_rows(setup, &outcomes, &flows);
     let jobs = listed.with_unlisted(unlisted);
     Ok(RunRows {

@@ -29,6 +29,8 @@ macro_rules! flow_columns {
             size_bytes: Integer, "bytes", "payload", |c, at| integer(flow(c, at).size_bytes);
             start_ps: Integer optional, "ps", "start, from the start of the run; empty if it never started",
                 |c, at| picoseconds(flow(c, at).start);
+            nic_wait_ps: Integer optional, "ps", "start to first packet sent, which fct_rx_ps leaves out; empty if none was sent",
+                |c, at| picoseconds(flow(c, at).nic_wait);
             fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty if incomplete",
                 |c, at| picoseconds(flow(c, at).fct_rx);
             fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty without one",
@@ -37,7 +39,7 @@ macro_rules! flow_columns {
                 |c, at| integer(flow(c, at).ideal_rx.ps());
             ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
                 |c, at| integer(flow(c, at).ideal_ack.ps());
-            slowdown: Real optional, "", "completion time (of the kind fct_kind) over the ideal one; at least 1 where simulated",
+            slowdown: Real optional, "", "completion time (of the kind fct_kind) over the ideal one",
                 |c, at| c.meta.slowdown(flow(c, at)).into();
             status: Text, "", "finished; received (all bytes received, last acknowledgement missing); unfinished; not-started",
                 |c, at| text(flow(c, at).status.word());
@@ -106,7 +108,7 @@ const LINKS: &[Column] = columns! {
     rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| integer(link(c, at).rate_bps);
     bytes: Integer, "bytes", "sent", |c, at| integer(link(c, at).bytes);
     packets: Integer, "packets", "sent", |c, at| integer(link(c, at).packets);
-    utilisation: Real, "", "bytes sent over rate times simulated time", |c, at| Value::Real(link(c, at).utilisation);
+    utilisation: Real, "", "bytes sent until the end of the run over those that the rate of the link allowed: at most 1", |c, at| Value::Real(link(c, at).utilisation);
     queue_mean_bytes: Real optional, "bytes", "waiting data, mean over time", |c, at| link(c, at).queue.mean_bytes.into();
     queue_p99_bytes: Integer optional, "bytes", "waiting data, 99th percentile over time",
         |c, at| link(c, at).queue.p99_bytes.into();

@@ -24,9 +24,8 @@ fn flow<'r>(c: &Context<'r>, at: At) -> &'r JobFlowRow {
     &c.result.jobs.flows[at.0]
 }
 
-fn ratio(c: &Context<'_>, completion: Option<Time>, ideal: Option<Time>) -> Value<'static> {
-    let simulated = c.meta.backend == "sim";
-    completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps(), simulated)).into()
+fn ratio(completion: Option<Time>, ideal: Option<Time>) -> Value<'static> {
+    completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps())).into()
 }
 
 /// Returns the link whose queue held a flow longest, where delays are measured.
@@ -36,8 +35,7 @@ fn longest(c: &Context<'_>, flow: Option<u32>) -> Option<(u32, Time)> {
 }
 
 fn step_slowdown(c: &Context<'_>, at: At) -> Value<'static> {
-    let (completion, ideal) = (step(c, at).completion.get(), step(c, at).ideal.get());
-    completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps(), false)).into()
+    ratio(step(c, at).completion.get(), step(c, at).ideal.get())
 }
 
 fn last_host(c: &Context<'_>, at: At, of: fn(&FlowRow) -> u32) -> Value<'static> {
@@ -58,8 +56,8 @@ pub(super) const JOBS: &[Column] = columns! {
     ideal_ps: Integer optional, "ps",
         "completion_ps of the same job alone on an idle network: every flow at its ideal time, dependencies followed",
         |c, at| picoseconds(group(c, at).ideal);
-    slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
-        |c, at| ratio(c, group(c, at).completion, group(c, at).ideal);
+    slowdown: Real optional, "", "completion_ps over ideal_ps; below 1 where ranks started closer together than alone",
+        |c, at| ratio(group(c, at).completion, group(c, at).ideal);
     computation_ps: Integer optional, "ps", "computation of its last rank in the repetition; empty if incomplete",
         |c, at| picoseconds(group(c, at).last_rank.map(|_| group(c, at).computation));
     exposed_ps: Integer optional, "ps", "completion_ps less computation_ps: communication that no computation covers",
@@ -101,8 +99,8 @@ pub(super) const JOB_RANKS: &[Column] = columns! {
         |c, at| picoseconds(rank(c, at).completion.get());
     ideal_ps: Integer optional, "ps", "completion_ps of the same job alone on an idle network",
         |c, at| picoseconds(rank(c, at).ideal.get());
-    slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
-        |c, at| ratio(c, rank(c, at).completion.get(), rank(c, at).ideal.get());
+    slowdown: Real optional, "", "completion_ps over ideal_ps; below 1 where ranks started closer together than alone",
+        |c, at| ratio(rank(c, at).completion.get(), rank(c, at).ideal.get());
     computation_ps: Integer, "ps", "its computation in the repetition, done or not", |c, at| integer(rank(c, at).computation.ps());
     exposed_ps: Integer optional, "ps", "completion_ps less computation_ps",
         |c, at| picoseconds(exposed(rank(c, at).completion.get(), rank(c, at).computation));

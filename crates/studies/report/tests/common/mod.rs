@@ -78,6 +78,7 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
         is_scale_up: false,
         size_bytes,
         start: Some(start),
+        nic_wait: Some(Time::ZERO),
         fct_rx: Some(fct),
         fct_ack: Some(fct + Time::from_us(4)),
         ideal_rx: ideal,
