@@ -43,8 +43,10 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Returns the completion time over the ideal one. No simulated flow is below 1, except in the recorded model, whose formula
-/// counts one packet too many. A real network can be faster than its model, and a rank of a job can come later than alone.
+/// Returns the completion time over the ideal one.
+///
+/// No simulated flow is below 1, except in the recorded model, whose formula counts one packet too many. A real network can be
+/// faster than its model, and a rank of a job can come later than alone.
 pub fn slowdown(fct_ps: u64, ideal_ps: u64) -> f64 {
     if ideal_ps == 0 { 1.0 } else { fct_ps as f64 / ideal_ps as f64 }
 }
