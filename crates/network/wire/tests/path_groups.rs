@@ -4,7 +4,7 @@ mod common;
 
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Auto, Parameters, Raw};
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use anabranch_wire::{WireParameters, memory::Link};

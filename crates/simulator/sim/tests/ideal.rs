@@ -1,7 +1,7 @@
 //! Ideal times: no flow takes less, over any paths and with any faults; where links are alike they are those of one path.
 
 mod common;
-use anabranch_settings::{Never, Raw};
+use anabranch_settings::{Auto, Never, Raw};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId, LinkOverride, Topology, TopologyParameters};
 use anabranch_units::{BytesOrBdp, Rate, Time};
 use common::*;
@@ -165,7 +165,7 @@ proptest! {
             [up, up.reverse()].into_iter().for_each(|link| graph.links[link.0 as usize].rate = nic);
         }
         let mut setup = setup(graph, flows(&[(0, 1, packets * 4096, 0)]), "rr");
-        uet(&mut setup).window = BytesOrBdp::Bytes(1 << 28);
+        uet(&mut setup).window = Auto::Value(BytesOrBdp::Bytes(1 << 28));
         let row = &run(&setup).flows[0];
         let (fct, slack) = (row.fct_rx.expect("a finished flow"), Rate::gbps(100).wire_time(4160) * 4);
         prop_assert!(row.ideal_rx <= fct && fct <= row.ideal_rx + slack, "{fct} for {}", row.ideal_rx);

@@ -123,7 +123,7 @@ fn a_lone_flow_fills_links_of_any_rate_and_length() {
     }
 }
 
-/// A ring AllReduce step is a message per rank: with a BDP of a few packets each still fills its link.
+/// A step of a ring is a message per rank: with a BDP of a few packets each still fills its link.
 #[test]
 fn short_links_are_filled_whatever_the_coalescing() {
     for ack_every in [1, 2, 4, 16, 64] {

@@ -521,6 +521,7 @@ mod tests {
             workload: 0,
             class: 0,
             key: 0,
+            connection: 0,
             listed,
             on_sent: None,
             on_received: None,

@@ -146,6 +146,7 @@ mod tests {
             workload: (number % 2) as u16,
             class: 0,
             key: 0,
+            connection: 0,
             listed: number,
             on_sent: None,
             on_received: None,

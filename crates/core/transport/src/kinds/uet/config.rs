@@ -30,7 +30,7 @@ pub struct UetConfig {
     /// Data packets per acknowledgement.
     pub ack_every: u32,
     /// The timeout is longer than any reply can take without a drop.
-    outlasts_queues: bool,
+    pub outlasts_queues: bool,
     /// Base round trip of all flows, where the congestion control takes that of the longest pair.
     pub longest_rtt: Option<Time>,
     /// Time after which an arrival is acknowledged, however few have arrived since the last acknowledgement.
