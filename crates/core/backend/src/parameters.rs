@@ -35,7 +35,7 @@ choices! {
 }
 
 choices! {
-    /// Scheduling of the data classes of a port, and of the flows of a NIC; control always has priority.
+    /// Scheduling of the data classes of a port; control always has priority.
     pub enum Scheduling {
         /// The first class that has a packet.
         Strict = "strict",

@@ -39,9 +39,9 @@ pub trait Egress<T> {
         self.scheme(flow).select(start, slot, packet)
     }
 
-    /// Returns `true` if the flows of a class must not send.
+    /// Returns `true` if a flow must skip its turn because its class is paused.
     #[inline]
-    fn is_paused(&self, _class: usize) -> bool {
+    fn is_paused(&self, _flow: &T) -> bool {
         false
     }
 
@@ -76,62 +76,15 @@ impl<T> Transports<T> for Transport {
 }
 
 /// Arbitration among a host's flows, named by their index in the caller's slab.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Nic {
-    /// Per class, flows with something to send and an open window, served round-robin by packet.
-    rounds: Vec<VecDeque<u32>>,
-    /// Bytes per class and turn; empty: the first class that may send goes first.
-    quanta: Vec<i32>,
-    /// Bytes that each class may still send in its turn.
-    deficits: Vec<i32>,
-    /// Class whose turn it is.
-    turn: usize,
+    /// Flows with something to send and an open window, served round-robin by packet.
+    round: VecDeque<u32>,
     /// Time, number and slot of flows that may send later (pacing, or a hold of their scheme).
     paced: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
-impl Default for Nic {
-    fn default() -> Self {
-        Nic::new(1, &[])
-    }
-}
-
 impl Nic {
-    /// Creates a NIC for flows of `classes` classes: by weighted round robin with these bytes per class and turn, a full
-    /// packet or more, or by strict priority if there are none.
-    pub fn new(classes: usize, quanta: &[i32]) -> Self {
-        Nic {
-            rounds: vec![VecDeque::new(); classes],
-            quanta: quanta.to_vec(),
-            deficits: vec![0; classes],
-            turn: 0,
-            paced: BinaryHeap::new(),
-        }
-    }
-
-    /// Returns the class to serve; `None` if no class that is not paused has a flow.
-    #[inline]
-    fn next_class(&mut self, is_paused: impl Fn(usize) -> bool) -> Option<usize> {
-        let rounds = &self.rounds;
-        let ready = |class: usize| !rounds[class].is_empty() && !is_paused(class);
-        let first = (0..rounds.len()).find(|class| ready(*class));
-        if self.quanta.is_empty() {
-            return first;
-        }
-        first?;
-        // Surplus round robin: the size of a packet is known once it leaves, and a class pays for it afterwards.
-        while !(ready(self.turn) && self.deficits[self.turn] > 0) {
-            if rounds[self.turn].is_empty() {
-                self.deficits[self.turn] = self.deficits[self.turn].min(0);
-            }
-            self.turn = (self.turn + 1) % rounds.len();
-            if ready(self.turn) {
-                self.deficits[self.turn] += self.quanta[self.turn];
-            }
-        }
-        Some(self.turn)
-    }
-
     #[inline]
     fn pace<T>(&mut self, slot: u32, flow: &mut Flow<T>, time: Time) {
         flow.paced = true;
@@ -144,10 +97,10 @@ impl Nic {
         self.paced.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Returns `true` if a flow may send now whose class is not paused.
+    /// Returns the flows of the round, in order.
     #[inline]
-    pub fn waits(&self, is_paused: impl Fn(usize) -> bool) -> bool {
-        self.rounds.iter().enumerate().any(|(class, round)| !round.is_empty() && !is_paused(class))
+    pub fn round(&self) -> &VecDeque<u32> {
+        &self.round
     }
 
     /// Adds the flow in `slot` to the round or to the paced flows, if it may send. Returns `true` if it was in neither.
@@ -160,7 +113,7 @@ impl Nic {
         flow.eligible_at = next_avail.max(now);
         if next_avail <= now {
             flow.in_round = true;
-            self.rounds[usize::from(flow.class)].push_back(slot);
+            self.round.push_back(slot);
         } else {
             self.pace(slot, flow, next_avail);
         }
@@ -170,7 +123,7 @@ impl Nic {
     /// Removes a flow that was in `slot`.
     pub fn leave<T>(&mut self, slot: u32, flow: &Flow<T>) {
         if flow.in_round {
-            self.rounds[usize::from(flow.class)].retain(|other| *other != slot);
+            self.round.retain(|other| *other != slot);
         }
     }
 
@@ -186,12 +139,12 @@ impl Nic {
             flow.paced = false;
             if !flow.in_round && flow.sender.ready(transports.of(&flow.of)) {
                 flow.in_round = true;
-                self.rounds[usize::from(flow.class)].push_back(slot);
+                self.round.push_back(slot);
             }
         }
     }
 
-    /// Serves the line, free at `start`: the next flow, by class and in turn, sends a packet, and more while it is alone and they may start by
+    /// Serves the line, free at `start`: the next flow sends a packet, and more while it is alone and they may start by
     /// `until`. Returns its slot; `None` if no flow may send.
     #[inline]
     pub fn serve<T, L: Egress<T>>(
@@ -202,9 +155,12 @@ impl Nic {
         start: Time,
         until: Time,
     ) -> Option<u32> {
-        while let Some(class) = self.next_class(|class| line.is_paused(class)) {
-            let slot = self.rounds[class].pop_front()?;
-            if self.send(slot, &mut flows[slot as usize], transports, line, start, until) {
+        for _ in 0..self.round.len() {
+            let slot = self.round.pop_front()?;
+            let flow = &mut flows[slot as usize];
+            if line.is_paused(&flow.of) {
+                self.round.push_back(slot);
+            } else if self.send(slot, flow, transports, line, start, until) {
                 return Some(slot);
             }
         }
@@ -221,7 +177,6 @@ impl Nic {
         mut start: Time,
         until: Time,
     ) -> bool {
-        let class = usize::from(flow.class);
         flow.in_round = false;
         if !flow.sender.ready(transports.of(&flow.of)) {
             return false;
@@ -271,9 +226,6 @@ impl Nic {
             let ready_at = flow.eligible_at.max(flow.held_until);
             let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, ready_at }, start);
             sent = true;
-            if !self.quanta.is_empty() {
-                self.deficits[class] -= segment.payload as i32;
-            }
             if !ready {
                 break true;
             }
@@ -284,7 +236,7 @@ impl Nic {
                 self.pace(slot, flow, next_avail);
                 break true;
             }
-            if self.waits(|_| false) || !self.paced.is_empty() || free_at > until || line.has_urgent() {
+            if !(self.round.is_empty() && self.paced.is_empty()) || free_at > until || line.has_urgent() {
                 break false;
             }
             start = free_at;
@@ -293,9 +245,9 @@ impl Nic {
             flow.in_round = true;
             // Segmentation offload hands whole bursts to a NIC.
             if flow.sender.keeps_turn() {
-                self.rounds[class].push_front(slot);
+                self.round.push_front(slot);
             } else {
-                self.rounds[class].push_back(slot);
+                self.round.push_back(slot);
             }
         }
         sent
@@ -479,6 +431,6 @@ mod tests {
             "packet 2 was sent 10 ns later"
         );
         nic.leave(0, &flows.remove(0));
-        assert!(!nic.waits(|_| false));
+        assert!(nic.round().is_empty());
     }
 }

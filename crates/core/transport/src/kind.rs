@@ -37,6 +37,11 @@ pub trait TransportSettings: Parameters {
     fn packets_per_ack(&self) -> u64 {
         1
     }
+    /// Returns `true` if its timeouts outlast every queue that drops nothing, where switches trim: without a drop there is no
+    /// timeout.
+    fn outlasts_queues(&self) -> bool {
+        false
+    }
     /// Returns `true` if its receivers process trimmed packets.
     fn supports_trimming(&self) -> bool {
         false
@@ -120,11 +125,6 @@ pub trait Constants: Clone + Debug {
     /// If every packet would be retransmitted before its reply can arrive.
     fn check(&self, _network: &Network) -> Result<(), String> {
         Ok(())
-    }
-    /// Returns `true` if its timeouts outlast every queue that drops nothing, where switches trim: without a drop there is no
-    /// timeout.
-    fn outlasts_queues(&self) -> bool {
-        false
     }
     /// Packets per window, for memory estimates.
     fn window_packets(&self) -> u64 {

@@ -80,7 +80,6 @@ macro_rules! getters {
 getters! { Transport, Constants:
     base_rtt_shift -> BaseRttShift,
     window_packets -> u64,
-    outlasts_queues -> bool,
     fresh_acks -> bool,
     reports_last_hop_trims -> bool,
     early_packets -> u64,

@@ -106,6 +106,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("HF2T: all claims", "evidence/hf2t-claims.md"),
             ("PRIME", "evidence/prime.md"),
             ("PRIME: failed and slow links", "evidence/prime-faults.md"),
+            ("PRIME: more hosts than uplinks", "evidence/prime-oversubscription.md"),
             ("PRIME: mixed traffic", "evidence/prime-mixed.md"),
             ("PRIME: all claims", "evidence/prime-claims.md"),
             ("Claims: predicted before the runs", "evidence/predictions.md"),

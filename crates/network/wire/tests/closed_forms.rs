@@ -135,8 +135,8 @@ fn chunks(run_length: u32, rto_rule: &str) -> Time {
 fn end_of_chunk_is_acknowledged_at_once() {
     let chunk = full() * 10 + DELAY + answer() + DELAY;
     assert_eq!(chunks(1, "fixed"), chunk * 4);
-    // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no ACK. After two round trips without
-    // one the last packet is retransmitted: a chunk takes three more round trips, not a timeout of a millisecond.
+    // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no ACK. The receiver acknowledges
+    // them a base round trip after the first that waits: no more than four round trips, not a timeout of a millisecond.
     let runs = chunks(5, "measured");
     assert!(runs > chunk * 4 && runs < (chunk + (full() + DELAY * 2 + answer()) * 4) * 4, "{runs}");
 }

@@ -52,7 +52,7 @@ fn incast(hosts_per_leaf: u32, mixed: bool, size: u64) -> anabranch_workload::Fl
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// A cable that no flow can meet has no effect, whichever it is.
     #[test]
@@ -70,10 +70,10 @@ proptest! {
         prop_assert_eq!(rows(&plain), rows(&odd));
     }
 
-    /// Where switches trim and nothing is dropped, nothing times out: the run itself checks it.
+    /// Where switches trim and nothing is dropped, nothing times out, under every window rule that reacts to trims.
     #[test]
     fn nothing_times_out_where_nothing_is_lost(
-        hosts in 3u32..20, kind in 0usize..4, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
+        hosts in 3u32..20, kind in 0usize..3, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
         slow in 1u64..101, scheme in 0usize..3, seed in any::<u64>(), weights in 0usize..3,
     ) {
         let scheme = ["ops", "reps", "prime"][scheme];
@@ -134,16 +134,17 @@ fn short_links_are_filled_whatever_the_coalescing() {
     }
 }
 
+/// Two links of 10 ms: a reply takes 40 ms. `uet` refuses a shorter timeout; that of `roce` is lengthened.
 #[test]
-fn timeouts_shorter_than_a_round_trip_are_refused() {
+fn no_timeout_is_shorter_than_a_round_trip() {
     let fabric = || leaf_spine(2, "1Gbps", "10ms");
-    let set = || flows(&[(0, 1, 4096, 0)]);
-    let mut uet_setup = setup(fabric(), set(), "ops");
-    uet(&mut uet_setup).rto = Auto::Value(Time::from_ms(39));
+    let set = || flows(&[(0, 1, 40_960, 0)]);
+    let mut refused = setup(fabric(), set(), "ops");
+    uet(&mut refused).rto = Auto::Value(Time::from_ms(39));
+    let error = anabranch_sim::run(&refused, 1, &mut |_| true).expect_err("refused").to_string();
+    assert!(error.contains("transport.rto: found 39ms") && error.contains("base round trip"), "{error}");
     let mut irn = roce_setup(fabric(), set(), "ecmp", Profile::Irn);
-    roce(&mut irn).rto_low = Auto::Value(Time::from_us(100));
-    for (setup, key) in [(uet_setup, "rto"), (irn, "rto_low")] {
-        let error = anabranch_sim::run(&setup, 1, &mut |_| true).expect_err("refused").to_string();
-        assert!(error.contains(&format!("transport.{key}: found")) && error.contains("base round trip"), "{error}");
-    }
+    (roce(&mut irn).rto_low, roce(&mut irn).rto_high) =
+        (Auto::Value(Time::from_us(100)), Auto::Value(Time::from_us(100)));
+    assert_eq!(run(&irn).counters.retransmitted, Some(0));
 }

@@ -91,7 +91,7 @@ fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
     ];
     let graph = topology("leaf-spine", &keys);
     let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
-    flows.flows[0].key = key;
+    (flows.flows[0].key, flows.flows[0].connection) = (key, key);
     let host_key = graph.key(NodeId(0));
     let record = Record::default();
     let mut setup = Setup { transport: transport(), ..setup(graph, flows, &format!("{scheme}+{switch}")) };

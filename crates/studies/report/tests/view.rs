@@ -4,7 +4,8 @@
 mod common;
 
 use anabranch_outcome::{
-    GpuRow, GroupRow, JobFlowRow, JobRows, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent, TraceRow,
+    GpuRow, GroupRow, JobFlowRow, JobRows, LinkRow, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent,
+    TraceRow,
 };
 use anabranch_report::{
     Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
@@ -111,8 +112,10 @@ fn small() -> RunRows {
     }
     for cable in 0..4 {
         let (l, s) = (name("leaf", cable / 2), "spine0".to_string());
-        result.links.push(link(l.clone(), s.clone(), "tier0-1", "up", 0.1 * cable as f64, 10.0));
-        result.links.push(link(s, l, "tier0-1", "down", 0.2, 1e7));
+        let parallel = cable as u16 % 2;
+        let up = link(l.clone(), s.clone(), "tier0-1", "up", 0.1 * cable as f64, 10.0);
+        result.links.push(LinkRow { parallel, ..up });
+        result.links.push(LinkRow { parallel, ..link(s, l, "tier0-1", "down", 0.2, 1e7) });
     }
     // Series of both uplink cables of leaf 1; queues grow and shrink by more than a byte can represent.
     let samples = |by: u64| {
@@ -386,7 +389,7 @@ fn invalid_views_are_refused_and_write_nothing() {
     refused(&gone, &["no rows of `links`"]);
     let older = damage(&|dir| {
         without(dir, &["links.parquet"]);
-        replace(dir, "links.csv", "from,to,tier,", "from,to,layer,");
+        replace(dir, "links.csv", "from,to,parallel,tier,", "from,to,parallel,layer,");
     });
     refused(&older, &["no column `tier`"]);
     let newer = damage(&|dir| {

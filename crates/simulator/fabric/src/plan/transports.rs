@@ -135,11 +135,6 @@ impl FlowTransports {
         &self.all[0].1
     }
 
-    /// Returns `true` if without a drop no packet may time out.
-    pub(crate) fn outlast_queues(&self) -> bool {
-        self.each().all(Transport::outlasts_queues)
-    }
-
     pub(crate) fn max_timeout(&self) -> Option<Time> {
         self.each().filter_map(Transport::max_timeout).max()
     }

@@ -95,7 +95,6 @@ pub(crate) fn collect(
         gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
         gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
     };
-    conservation::check_timeouts(plan, &counters)?;
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions, end.simulated) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {

@@ -29,8 +29,6 @@ macro_rules! flow_columns {
             size_bytes: Integer, "bytes", "payload", |c, at| integer(flow(c, at).size_bytes);
             start_ps: Integer optional, "ps", "start, from the start of the run; empty if it never started",
                 |c, at| picoseconds(flow(c, at).start);
-            nic_wait_ps: Integer optional, "ps", "start to first packet sent, which fct_rx_ps leaves out; empty if none was sent",
-                |c, at| picoseconds(flow(c, at).nic_wait);
             fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty if incomplete",
                 |c, at| picoseconds(flow(c, at).fct_rx);
             fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty without one",
@@ -82,6 +80,8 @@ macro_rules! flow_columns {
                 |c, at| flow(c, at).gpus.map(|gpus| u64::from(gpus.0)).into();
             dst_gpu: Integer optional, "", "receiving GPU; empty without [servers]",
                 |c, at| flow(c, at).gpus.map(|gpus| u64::from(gpus.1)).into();
+            nic_wait_ps: Integer optional, "ps", "start to first packet sent, which fct_rx_ps leaves out; empty if none was sent",
+                |c, at| picoseconds(flow(c, at).nic_wait);
         }
     };
 }

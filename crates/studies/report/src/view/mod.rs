@@ -147,7 +147,9 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     pack.whole("link.class", fabric.links.iter().map(|link| link.class.into()));
     pack.whole("link.parallel", fabric.links.iter().map(|link| link.parallel.into()));
     let there = |name: &str| !links.missing().iter().any(|missing| missing == name);
-    for column in table.columns.iter().filter(|column| there(column.name) && column.name != "seed") {
+    for column in
+        table.columns.iter().filter(|column| there(column.name) && !["seed", "parallel"].contains(&column.name))
+    {
         let name = format!("link.{}", column.name);
         match column.kind {
             ColumnKind::Integer | ColumnKind::Unsigned => {

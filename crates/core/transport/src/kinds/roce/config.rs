@@ -2,7 +2,7 @@
 
 use super::parameters::{RTO, RTO_HIGH, RTO_LOW};
 use super::{EarlyAck, IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply, kind::short_timeout};
+use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -54,7 +54,7 @@ impl RoceConfig {
         let control = transport.cc.chosen(&roce.congestion_control);
         let least = network.base_rtt.saturating_add(network.queue_drain);
         let timeout = |setting: Auto<Time>, default: Time| match setting {
-            Auto::Value(time) => time,
+            Auto::Value(time) => time.max(network.base_rtt),
             Auto::Auto => default.max(least),
         };
         let limited = roce.recovery != Recovery::GoBackN || control.capabilities().requires_go_back_n();
@@ -74,7 +74,7 @@ impl RoceConfig {
             rto: match roce.rto {
                 Auto::Auto => Some(RTO.max(least)),
                 Auto::Value(Never::Never) => None,
-                Auto::Value(Never::Value(time)) => Some(time),
+                Auto::Value(Never::Value(time)) => Some(time.max(network.base_rtt)),
             },
             rto_low: timeout(roce.rto_low, RTO_LOW),
             rto_high: timeout(roce.rto_high, RTO_HIGH),
@@ -129,19 +129,6 @@ impl Constants for RoceConfig {
         match self.recovery {
             Recovery::GoBackN => self.rto,
             Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.max(self.rto_high)),
-        }
-    }
-
-    fn check(&self, network: &Network) -> Result<(), String> {
-        let used = match self.recovery {
-            Recovery::GoBackN => [("rto", self.rto), ("rto", None)],
-            Recovery::Irn | Recovery::IrnExtended => {
-                [("rto_low", Some(self.rto_low)), ("rto_high", Some(self.rto_high))]
-            }
-        };
-        match used.into_iter().find(|(_, time)| time.is_some_and(|time| time < network.base_rtt)) {
-            Some((key, Some(time))) => Err(short_timeout(key, time, network.base_rtt)),
-            _ => Ok(()),
         }
     }
 

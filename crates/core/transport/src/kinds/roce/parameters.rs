@@ -72,11 +72,11 @@ parameters! {
         /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
         /// Retransmission timeout of go-back-N. Auto: 4 ms, at least the base round trip of the pair of hosts and the drain time
-        /// of a full queue.
+        /// of a full queue. A shorter one than the base round trip is lengthened to that.
         rto: Auto<Never<Time>> = Auto::Auto, source "specification 17.3; the minimum is ours";
-        /// Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us, at least as for `rto`.
+        /// Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us; minimum as for `rto`.
         rto_low: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
-        /// Retransmission timeout of IRN with more in flight. Auto: 320 us, at least as for `rto`.
+        /// Retransmission timeout of IRN with more in flight. Auto: 320 us; minimum as for `rto`.
         rto_high: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
         /// Minimum time between two NACKs for the same packet.
         nack_interval: Time = Time::from_us(4), source "specification 17.3";

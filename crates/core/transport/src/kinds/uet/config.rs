@@ -29,8 +29,6 @@ pub struct UetConfig {
     pub measures_rto: bool,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
-    /// The timeout is longer than any reply can take without a drop.
-    pub outlasts_queues: bool,
     /// Base round trip of all flows, where the congestion control takes that of the longest pair.
     pub longest_rtt: Option<Time>,
     /// Time after which an arrival is acknowledged, however few have arrived since the last acknowledgement.
@@ -92,7 +90,6 @@ impl UetConfig {
             measures_rto: uet.rto_rule == RtoRule::Measured,
             ack_every,
             ack_delay,
-            outlasts_queues: uet.rto == Auto::Auto,
             longest_rtt: is_longest.then_some(base_rtt),
             ack_on_filled_hole: uet.ack_on_filled_hole,
             ack_on_mark: uet.ack_on_mark,
@@ -146,10 +143,6 @@ impl Constants for UetConfig {
 
     fn window_packets(&self) -> u64 {
         self.window.div_ceil(self.mtu + self.header)
-    }
-
-    fn outlasts_queues(&self) -> bool {
-        self.outlasts_queues
     }
 
     #[inline]

@@ -232,6 +232,10 @@ impl TransportSettings for UetTransport {
         u64::from(self.uet.ack_every)
     }
 
+    fn outlasts_queues(&self) -> bool {
+        self.uet.rto == Auto::Auto && self.control().name != "none"
+    }
+
     fn supports_trimming(&self) -> bool {
         true
     }
