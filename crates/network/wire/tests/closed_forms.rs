@@ -122,6 +122,7 @@ fn a_queue() {
 fn chunks(run_length: u32, rto_rule: &str) -> Time {
     let mut scheme = HostParameters::named("qp-spray").unwrap();
     scheme.parameters_mut().set("chunk", &Raw::Text("10000B".into())).unwrap();
+    scheme.parameters_mut().set("outstanding", &Raw::Int(1)).unwrap();
     // One acknowledgement per four packets does not divide ten.
     let mut pair = pair_of(100, 4, scheme, run_length, rto_rule);
     let start = pair.network.now();
