@@ -838,9 +838,9 @@ class Prime(Part):
 
     decay_on: Literal["sent", "generated", "drained"] | None = None
     """
-    Event that counts as a packet for the decay. Takes one of "sent" "generated" "drained". Default from: PRIME §III-D:
-    "when sending a new packet all penalty values would be updated"; §III-C: "after each MP-EV generation".
-    Default: "sent".
+    Event that counts as a packet for the decay. Takes one of "sent" "generated" "drained". Default from:
+    PRIME §III-D: "when sending a new packet all penalty values would be updated"; §III-C: "after each MP-EV
+    generation". Default: "sent".
     """
 
     history: Literal["path", "part"] | None = None

@@ -103,6 +103,7 @@ class Nscc(Part):
     _table: ClassVar[str] = "transport.nscc"
     _keys: ClassVar[dict[str, str]] = {
         "adjust_packets": "adjust_packets",
+        "base_rtt": "base_rtt",
         "delay_gain": "delay_gain",
         "eta": "eta",
         "fair": "fair",
@@ -120,6 +121,12 @@ class Nscc(Part):
     """
     Full packets after which the increase is applied, at the latest after a base RTT. Takes a whole number,
     zero or more. Default from: specification 7.6. Default: 8.
+    """
+
+    base_rtt: Literal["measured", "longest"] | None = None
+    """
+    Base round trip of a flow. Takes one of "measured" "longest". Default from: Ultra Ethernet's public
+    simulator; longest: Spritz §V-A. Default: "measured".
     """
 
     delay_gain: float | None = None
@@ -471,6 +478,7 @@ class Uet(Part):
     _table: ClassVar[str] = "transport"
     _kind: ClassVar[str | None] = "uet"
     _keys: ClassVar[dict[str, str]] = {
+        "ack_delay": "ack_delay",
         "ack_ecn": "ack_ecn",
         "ack_entropy": "ack_entropy",
         "ack_every": "ack_every",
@@ -495,6 +503,13 @@ class Uet(Part):
         "nscc": "Nscc",
         "smartt": "Smartt",
     }
+
+    ack_delay: str | None = None
+    """
+    Time after which an arrival is acknowledged although fewer than `ack_every` packets have arrived; auto:
+    the base round trip. A sender whose window shrinks below what is in flight waits for it. Takes "auto" or a
+    time such as "1us" (ps, ns, us, ms, s). Default from: ours; specification 7.10. Default: "auto".
+    """
 
     ack_ecn: Literal["own", "any"] | None = None
     """
@@ -580,9 +595,10 @@ class Uet(Part):
 
     rto: str | None = None
     """
-    Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at
-    least two base RTTs and `min_rto`. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from:
-    specification 7.10; the bound of two base RTTs is ours. Default: "auto".
+    Retransmission timeout. `auto`: 15 us and six times the drain time of a full data queue, at least two base
+    round trips of the pair of hosts, `min_rto`, and the longest time that a reply can take where nothing is
+    dropped. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 7.10; the
+    bounds are ours. Default: "auto".
     """
 
     rto_rule: Literal["fixed", "measured"] | None = None
@@ -596,8 +612,10 @@ class Uet(Part):
 
     window: str | None = None
     """
-    Initial and maximum window in bytes on the wire; at least one packet. Takes a size such as "64KiB" or a
-    multiple of the BDP such as "1.5bdp". Default from: Spritz §V: 1.5 BDP. Default: "1.5bdp".
+    Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
+    `ack_every` packets, which fill a link whose BDP is a few packets. Takes "auto" or a size such as "64KiB"
+    or a multiple of the BDP such as "1.5bdp". Default from: Spritz §V: 1.5 BDP; the minimum is ours. Default:
+    "auto".
     """
 
 
@@ -735,20 +753,24 @@ class Roce(Part):
 
     rto: str | None = None
     """
-    Retransmission timeout of go-back-N. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default
-    from: specification 17.3. Default: "4ms".
+    Retransmission timeout of go-back-N. Auto: 4 ms, at least the base round trip of the pair of hosts and the
+    drain time of a full queue. A shorter one than the base round trip is lengthened to that. Takes "auto" or
+    "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 17.3; the minimum is
+    ours. Default: "auto".
     """
 
     rto_high: str | None = None
     """
-    Retransmission timeout of IRN with more in flight. Takes a time such as "1us" (ps, ns, us, ms, s). Default
-    from: specification 17.3. Default: "320us".
+    Retransmission timeout of IRN with more in flight. Auto: 320 us; minimum as for `rto`. Takes "auto" or a
+    time such as "1us" (ps, ns, us, ms, s). Default from: specification 17.3; the minimum is ours. Default:
+    "auto".
     """
 
     rto_low: str | None = None
     """
-    Retransmission timeout of IRN with up to three packets in flight. Takes a time such as "1us" (ps, ns, us,
-    ms, s). Default from: specification 17.3. Default: "100us".
+    Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us; minimum as for `rto`.
+    Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 17.3; the minimum is
+    ours. Default: "auto".
     """
 
     swift: Swift | None = None

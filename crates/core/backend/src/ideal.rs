@@ -4,7 +4,7 @@ use anabranch_topology::{BasePaths, FaultAction, LinkId, NodeId, Pairs, Step, To
 use anabranch_units::{Rate, Serialiser, Time};
 use anabranch_workload::{Flow, Medium};
 
-/// Ideal times of the flows of a setup: no flow of a simulation takes less, whatever balances its load.
+/// Ideal times of the flows of a setup: no flow of a simulation takes less, under any load balancer.
 ///
 /// A flow alone has all shortest paths at once, or with guided paths and with new routes after faults any path. Each bound
 /// below holds for every assignment of its packets to them.

@@ -12,7 +12,7 @@ pub struct BasePaths {
     /// Port of every switch on the path to an edge switch, with guided paths only.
     ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
     costs: Box<[u64]>,
-    /// Bytes of the packet for which paths are fastest, whatever the topology.
+    /// Bytes of the packet for which paths are fastest, in any topology.
     packet: Option<u64>,
     path: Vec<LinkId>,
 }

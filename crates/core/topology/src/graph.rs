@@ -399,7 +399,7 @@ impl Graph {
         self.train_arrival_with(path, full, full_bytes, last_bytes, wire)
     }
 
-    /// Returns the arrival of [`Graph::train_arrival`], where `wire` gives the time of packets of so many bytes by their count.
+    /// Returns the arrival of [`Graph::train_arrival`], where `wire` gives the time of a number of packets by their bytes.
     pub fn train_arrival_with(
         &self,
         path: &[LinkId],

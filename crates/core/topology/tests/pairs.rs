@@ -1,4 +1,4 @@
-//! Pairs of hosts against every path and every cut: capacity, flow over time, fastest and longest path, whatever the names.
+//! Pairs of hosts against every path and every cut: capacity, flow over time, fastest and longest path, for any names.
 
 mod common;
 

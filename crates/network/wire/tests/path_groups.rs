@@ -89,7 +89,7 @@ fn any_number_of_labels_is_the_same() {
 
 #[test]
 fn a_penalty_is_of_a_path() {
-    // A penalty on one label leaves seven others on the slow spine: a fifth more datagrams meet it, and it takes longer.
+    // A penalty on one label leaves seven others on the slow spine: a fifth more datagrams cross it, and it takes longer.
     let [grouped, single] = [true, false].map(|is_grouped| run("prime", 48, is_grouped));
     println!("prime, 48 labels: {grouped:?} as six paths, {single:?} as 48");
     assert!(single.0 > grouped.0, "{single:?} {grouped:?}");

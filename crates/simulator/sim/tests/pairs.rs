@@ -1,4 +1,4 @@
-//! Windows, limits and timeouts follow the pair of hosts and the port, whatever links and names there are beside them.
+//! Windows, limits and timeouts follow the pair of hosts and the port, regardless of other links and of names.
 
 mod common;
 use anabranch_backend::Setup;
@@ -54,7 +54,7 @@ fn incast(hosts_per_leaf: u32, mixed: bool, size: u64) -> anabranch_workload::Fl
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// A cable that no flow can meet has no effect, whichever it is.
+    /// A cable that no flow can reach has no effect, whichever it is.
     #[test]
     fn links_that_no_flow_meets_change_nothing(
         hosts in 3u32..10, kind in 0usize..5, ack_every in 1u32..9, spine in 0..SPINES, size in 1u64..400_000,

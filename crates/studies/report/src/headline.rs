@@ -220,7 +220,7 @@ fn change(ratio: f64) -> String {
     format!("{} % {word}", significant_digits_trimmed((1.0 - ratio).abs() * 100.0, 2))
 }
 
-/// Longest wait at a NIC that the headline leaves out, as a share of the mean completion time.
+/// Longest wait at a NIC that the headline omits, as a share of the mean completion time.
 const SHORT_WAIT: f64 = 0.01;
 
 pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {

@@ -1,5 +1,5 @@
 //! The pairs of hosts between which flows run, and what limits and transports are resolved against: nothing depends on
-//! links that no flow can meet, nor on the names of those that flows meet.
+//! links that no flow can reach, nor on the names of those that flows use.
 
 use anabranch_backend::{BaseRtt, Setup};
 use anabranch_topology::{FaultAction, LinkId, Pairs, Topology};
@@ -55,7 +55,7 @@ pub(crate) struct UsedPairs {
     pub(crate) list: Vec<UsedPair>,
     /// Largest base round trip and bandwidth-delay product.
     pub(crate) longest: (Time, u64),
-    /// Lowest rate of a port that flows can meet.
+    /// Lowest rate of a port that flows can reach.
     pub(crate) slowest: Rate,
     port_rtt: PortRtt,
 }

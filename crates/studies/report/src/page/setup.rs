@@ -212,7 +212,7 @@ fn fault(table: &Table) -> String {
     std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the links of the first seed that faults affected as `kind` says, each cable once.
+/// Returns the links of the first seed that faults affected as `kind` selects, each cable once.
 fn faulty_links(data: &Dataset, kind: impl Fn(&LinkPoint) -> bool) -> String {
     let run = &data.schemes[0].runs[0];
     let failed: Vec<String> = run

@@ -1,4 +1,4 @@
-//! Adjacency list (specification 14.2): a line per switch, the switch and then neighbours; each edge once, at either end.
+//! Adjacency list (specification 14.2): a line per switch, the switch and then neighbours; each edge once, in the list of one of its two nodes.
 
 use super::text::{at_line, lines, number};
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
             }
             if let Some(before) = edges.insert((low as u32, high as u32), line) {
                 let message = format!(
-                    "the link {switch} {neighbour} is listed twice, first in line {before}; an adjacency list has each link once, at either end, and no parallel links"
+                    "the link {switch} {neighbour} is listed twice, first in line {before}; an adjacency list has each link once, in the list of one of its two nodes, and no parallel links"
                 );
                 return Err(at_line(line, message));
             }

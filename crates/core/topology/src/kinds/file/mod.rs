@@ -23,7 +23,7 @@ choices! {
         Conweave = "conweave",
         /// htsim's description of a fat tree, tier by tier, or of a Dragonfly or a Slim Fly.
         HtsimTopo = "htsim-topo",
-        /// A line per switch: the switch, then neighbours; each link once, at either end, in any order.
+        /// A line per switch: the switch, then neighbours; each link once, in the list of one of its two nodes, in any order.
         Adjacency = "adjacency",
     }
 }

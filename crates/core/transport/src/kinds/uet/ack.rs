@@ -11,7 +11,7 @@ pub struct Ack {
     pub bitmap_base: u64,
     /// Bit i is set if PSN `bitmap_base + i` has been received.
     pub bitmap: u64,
-    /// PSN of the packet that triggered this ACK; [`Ack::OF_TIMER`] if its delay has passed, which tells no round trip.
+    /// PSN of the packet that triggered this ACK; [`Ack::OF_TIMER`] if its delay has passed, which has no round trip.
     pub psn: u64,
     /// Path tag of that packet.
     pub tag: u32,

@@ -1,6 +1,6 @@
 //! The receiver of a flow (specification 7.10): any order, an acknowledgement per n packets, urgent ones at once.
 //!
-//! Every arrival is acknowledged within [`UetConfig::ack_delay`], whatever happens to later packets: a sender whose window
+//! Every arrival is acknowledged within [`UetConfig::ack_delay`], regardless of later packets: a sender whose window
 //! has shrunk below what is in flight sends none, and would wait for its timeout although nothing was lost. What waits for
 //! its acknowledgement always fits into one bitmap.
 
