@@ -118,6 +118,8 @@ class FlowSummary(_Read):
     fct_kind: str = "rx"
     """Completion time of the statistics: `rx` or `ack`."""
     fct_us: Distribution = Distribution()
+    nic_wait_us: Distribution = Distribution()
+    """Time from the start to the first packet sent, which a completion time of kind `rx` omits."""
     slowdown: Distribution = Distribution()
     slowdown_p99_small: float | None = None
     """99th percentile of the slowdown of flows up to 100 kB; None where there are none, or all are."""
