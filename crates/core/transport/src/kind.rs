@@ -96,14 +96,6 @@ pub trait Protocol: TransportSettings {
     fn resolve(&self, network: &Network) -> Self::Config;
 }
 
-/// Returns the message on a timeout that passes before a reply can arrive.
-pub(crate) fn short_timeout(key: &str, found: Time, base_rtt: Time) -> String {
-    format!(
-        "transport.{key}: found {found}, expected at least the base round trip of {base_rtt}: every packet would be retransmitted \
-         before its acknowledgement can arrive"
-    )
-}
-
 /// The constants of a run, shared by all its flows.
 pub trait Constants: Clone + Debug {
     /// Shift of the base round trip since the flows opened.

@@ -4,7 +4,7 @@ use super::cc::{CcConfig, Sizes};
 use super::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport, parameters::DEFAULT_WINDOW,
 };
-use crate::{BaseRttShift, Constants, DataArrival, Network, Reply, kind::short_timeout};
+use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{BytesOrBdp, Time};
 
@@ -138,7 +138,11 @@ impl Constants for UetConfig {
         if self.rto >= network.base_rtt {
             return Ok(());
         }
-        Err(short_timeout("rto", self.rto, network.base_rtt))
+        let (rto, rtt) = (self.rto, network.base_rtt);
+        Err(format!(
+            "transport.rto: found {rto}, expected at least the base round trip of {rtt}: every packet would be retransmitted \
+             before its acknowledgement can arrive"
+        ))
     }
 
     fn window_packets(&self) -> u64 {
