@@ -16,7 +16,7 @@ choices! {
 choices! {
     /// Packet that is trimmed when a data packet arrives at a full queue.
     pub enum Trim {
-        /// The arriving one.
+        /// The arriving one; of those that have arrived since the last departure, each in turn.
         Arrival = "arrival",
         /// With probability one half the arriving one, else the one queued last, whose place the arrival takes.
         Coin = "coin",

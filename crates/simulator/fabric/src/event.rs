@@ -2,7 +2,8 @@
 //!
 //! The order is that of the variants, then of the entity: a link by its rank, a host or a switch by its number. Ranks
 //! come from stable names and, for links into one node, from a seeded permutation: never from an index in memory.
-//! Events of one kind, entity and time are ordered by their payload.
+//! Events of one kind, entity and time are ordered by their payload. Arrivals are ordered by a draw before their rank
+//! ([`Ties`]): no sender is always first.
 
 use crate::ids::{FlowId, HostId, PacketId, PortId, SwitchId};
 
@@ -75,6 +76,38 @@ const START: u32 = 7;
 
 pub(crate) const fn arrival_order(rank: u32) -> u32 {
     ARRIVAL << ENTITY_BITS | rank
+}
+
+/// Order of arrivals at one instant: drawn anew for each packet, except in recorded models, which keep that of the ranks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ties {
+    /// Bits of an arrival's order that are drawn: those between kind and rank.
+    drawn: u32,
+    ranks: u32,
+}
+
+impl Ties {
+    /// Returns the order of the arrivals over `links` links, drawn or not.
+    pub(crate) fn new(links: usize, draws: bool) -> Self {
+        let ranks = (links as u32).next_power_of_two().clamp(1, MAX_ENTITIES) - 1;
+        let drawn = if draws { (MAX_ENTITIES - 1) & !ranks } else { 0 };
+        Ties { drawn, ranks }
+    }
+
+    /// Adds a draw to the order of a link, for the packet with this number on it. `salt` is the link's own.
+    #[inline(always)]
+    pub(crate) fn order(&self, order: u32, salt: u64, number: u64) -> u32 {
+        // Squared: multiples of successive numbers are in a line.
+        let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt;
+        let draw = mixed.wrapping_mul(mixed) >> (u64::BITS - ENTITY_BITS);
+        order | draw as u32 & self.drawn
+    }
+
+    /// Returns the rank of the link of an arrival.
+    #[inline]
+    pub(crate) fn rank(&self, order: u32) -> u32 {
+        order & self.ranks
+    }
 }
 
 #[inline]
@@ -186,6 +219,49 @@ mod tests {
                     continue;
                 }
                 assert_eq!(a.cmp(&b), a.at(9).cmp(&b.at(9)), "{a:?} and {b:?}");
+            }
+        }
+    }
+
+    /// Links whose packets arrive at the same instants: each is first equally often, within five deviations of a binomial
+    /// variable, and successive instants are independent. Their numbers differ by what went before.
+    #[test]
+    fn no_link_is_always_first() {
+        const INSTANTS: u64 = 20_000;
+        for (case, before) in (0..200).zip([0, 1, 77, 1 << 33].iter().cycle()) {
+            let ties = Ties::new(65_536, true);
+            let links = [2, 3, 8, 64][case as usize % 4];
+            let salts: Vec<u64> = (0..links).map(|link| anabranch_random::key(case, link, "ties")).collect();
+            let mut first = vec![0u64; salts.len()];
+            let (mut again, mut last) = (0u64, usize::MAX);
+            for instant in 0..INSTANTS {
+                let order = |link: &usize| {
+                    ties.order(arrival_order(*link as u32), salts[*link], instant + *link as u64 % 3 * before)
+                };
+                let winner = (0..salts.len()).min_by_key(order).unwrap();
+                first[winner] += 1;
+                again += u64::from(winner == last);
+                last = winner;
+            }
+            let share = INSTANTS as f64 / salts.len() as f64;
+            let allowed = 5.0 * (share * (1.0 - 1.0 / salts.len() as f64)).sqrt();
+            for count in first.into_iter().chain([again]) {
+                assert!((count as f64 - share).abs() < allowed, "{count}, not {share} give or take {allowed}");
+            }
+        }
+    }
+
+    /// A draw changes neither kind nor rank, with any number of links; recorded models have none.
+    #[test]
+    fn draws_leave_kind_and_rank() {
+        for links in [1, 2, 3, 1 << 20, MAX_ENTITIES as usize - 1] {
+            for rank in [0, links as u32 / 2, links as u32 - 1] {
+                for number in [0, 83_840, u64::MAX] {
+                    let (drawn, ranked) = (Ties::new(links, true), Ties::new(links, false));
+                    let order = drawn.order(arrival_order(rank), 7, number);
+                    assert!(is_arrival(order) && drawn.rank(order) == rank, "{links} {rank} {number}");
+                    assert_eq!(ranked.order(arrival_order(rank), 7, number), arrival_order(rank));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     arena::Arena,
     context::{Ctx, Shared},
-    event::{Event, MAX_ENTITIES, is_arrival},
+    event::{Event, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
     measure::Window,
@@ -113,7 +113,7 @@ impl<'a> Partition<'a> {
         self.cx.now = event.time;
         if is_arrival(event.order) {
             // Nearly every event is an arrival.
-            self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
+            self.arrival(PacketId(event.payload), event.order);
         } else {
             self.handle_other(event);
         }
@@ -123,7 +123,7 @@ impl<'a> Partition<'a> {
     fn handle_other(&mut self, event: anabranch_engine::Event) {
         let cx = &mut self.cx;
         match Event::of(event) {
-            Event::Arrival { rank, packet } => self.arrival(packet, rank),
+            Event::Arrival { packet, .. } => self.arrival(packet, event.order),
             Event::Service { port, .. } => self.serve(port),
             Event::FlowTimer { host, flow } => self.hosts.on_timer(cx, host, flow),
             Event::SchemeTimer { switch, balancer, number } => self.switches.on_timer(cx, switch, balancer, number),
@@ -158,7 +158,7 @@ impl<'a> Partition<'a> {
     }
 
     #[inline]
-    fn arrival(&mut self, id: PacketId, rank: u32) {
+    fn arrival(&mut self, id: PacketId, order: u32) {
         let cx = &mut self.cx;
         let packet = &cx.ports[id];
         let (to, hosts) = (packet.next, cx.plan.hosts);
@@ -167,7 +167,7 @@ impl<'a> Partition<'a> {
         } else if to < hosts {
             self.hosts.on_arrival(cx, HostId(to), id);
         } else {
-            self.switches.on_arrival(cx, SwitchId(to - hosts), id, rank);
+            self.switches.on_arrival(cx, SwitchId(to - hosts), id, order);
         }
     }
 

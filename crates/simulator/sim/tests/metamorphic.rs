@@ -6,6 +6,7 @@ use anabranch_outcome::RunResult;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_units::Time;
 use common::*;
+use proptest::prelude::*;
 
 fn times(result: &RunResult) -> Vec<(Time, Time)> {
     result.flows.iter().map(|f| (f.fct_rx.unwrap(), f.fct_ack.unwrap())).collect()
@@ -77,4 +78,44 @@ fn half_the_load_is_no_worse_at_the_median() {
         all[all.len() / 2]
     };
     assert!(median(60_000) <= median(30_000));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Equal senders through one full queue, with any starts within four packets: of two, one retransmits as many packets as
+    /// the other, to within half a percent and three packets. More, and go-back-N, differ by timeouts together or apart;
+    /// none starves.
+    #[test]
+    fn equal_senders_lose_alike(
+        senders in 2u32..5, phase in prop_oneof![Just(0u64), 0..4 * 4 * WIRE], gbps in prop_oneof![Just(100i64), 1..400i64],
+        pooled: bool, lossy: bool, go_back: bool, seed: u64,
+    ) {
+        let keys = [
+            ("leaves", Raw::Int(1)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(i64::from(senders) + 1)),
+            ("link_rate", text(&format!("{gbps}Gbps"))), ("link_delay", text("500ns")),
+        ];
+        let (packets, offset) = (if go_back { 200 } else { 2_000 }, |host: u32| u64::from(host) * phase % (4 * 4 * WIRE));
+        let list: Vec<_> = (0..senders).map(|host| (host, senders, packets * 4096, offset(host))).collect();
+        let mut setup = roce_setup(topology("leaf-spine", &keys), flows(&list), "ecmp", Profile::Irn);
+        setup.seed = seed;
+        let fabric = &mut setup.fabric;
+        for (key, value) in [("shared_buffer", if pooled { "200kB" } else { "0B" }), ("queue_limit", "100kB")] {
+            fabric.set(key, &text(value)).unwrap();
+        }
+        (fabric.ecn, fabric.trimming) = (lossy, false);
+        let roce = roce(&mut setup);
+        for (key, value) in [("window", "1MB"), ("congestion_control", "none")] {
+            roce.set(key, &text(value)).unwrap();
+        }
+        if go_back {
+            roce.set("recovery", &text("go-back-n")).unwrap();
+        }
+        let result = run(&setup);
+        let lost: Vec<f64> = result.flows.iter().map(|flow| flow.metrics.retransmitted_packets.unwrap() as f64).collect();
+        let mean = lost.iter().sum::<f64>() / lost.len() as f64;
+        prop_assert!(mean > packets as f64 / 10.0, "{lost:?}");
+        let allowed = if senders == 2 && !go_back { 0.005 * mean + 3.0 } else { mean / 2.0 };
+        prop_assert!(lost.iter().all(|count| (count - mean).abs() <= allowed), "{lost:?}, {allowed}");
+    }
 }

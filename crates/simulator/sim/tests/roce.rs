@@ -385,6 +385,6 @@ fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
     assert!(counters.flowlets.unwrap() > letflow.counters.flowlets.unwrap(), "{counters:?}");
     // The cost are overtaking packets, which go-back-N retransmits; with fewer packets in the network it pauses less.
     assert!(counters.out_of_order.unwrap() > letflow.counters.out_of_order.unwrap(), "{counters:?}");
-    assert!(counters.out_of_order.unwrap() * 50 < counters.data_packets.unwrap(), "{counters:?}");
+    assert!(counters.out_of_order.unwrap() * 20 < counters.data_packets.unwrap(), "{counters:?}");
     assert!(counters.pfc_pauses.unwrap() < letflow.counters.pfc_pauses.unwrap(), "{counters:?}");
 }

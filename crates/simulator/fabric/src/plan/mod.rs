@@ -25,7 +25,7 @@ pub(crate) use tables::Tables;
 pub(crate) use transports::{FlowTransports, TransportId};
 
 use crate::{
-    event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS},
+    event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS, Ties},
     ids::{FlowId, HostId, PortId},
 };
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
@@ -74,6 +74,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) fabric: Limits,
     /// The buffers of the switches, where their ports share them.
     pub(crate) shared: Option<SharedBuffer>,
+    pub(crate) ties: Ties,
     pub(crate) transports: FlowTransports,
     pub(crate) data_overhead: u16,
     /// Bytes of a full data packet on the wire.
@@ -280,6 +281,7 @@ impl<'a> Plan<'a> {
             flows: &setup.flows,
             eager_switches: eager,
             eager_nics: eager || hasty,
+            ties: Ties::new(links.len(), !fabric.arrivals_first),
             fabric,
             transports,
             data_overhead: overhead as u16,
@@ -352,6 +354,17 @@ impl<'a> Plan<'a> {
     /// Returns `true` if a port that cannot wait advances a transmission at its start, since it may act on other ports at once.
     pub(crate) fn is_immediate(&self, link: &LinkPlan) -> bool {
         self.is_eager(link) || self.fabric.pfc && link.from >= self.hosts
+    }
+
+    /// Returns what the draws of a link's arrivals follow from.
+    pub(crate) fn salt(&self, link: u32) -> u64 {
+        anabranch_random::key(self.seed, self.links[link as usize].key, "ties")
+    }
+
+    /// Returns the link over which an arrival of this order came.
+    #[inline]
+    pub(crate) fn link_of(&self, order: u32) -> u32 {
+        self.link_of_rank[self.ties.rank(order) as usize]
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use super::{
     NIC, Port, WATCHED,
     buffer::{BufferRequest, Buffers},
     classes::ClassQueues,
+    contest::Contest,
     limits::AllLimits,
 };
 use crate::{
@@ -48,6 +49,7 @@ pub(crate) struct Backlog<'a> {
     pub(super) resumes: Option<(u32, u8)>,
     /// Per port, random stream for marks and for the choice of the packet to trim; created on first use.
     draws: Vec<Option<Box<Stream>>>,
+    contests: Vec<Contest>,
     pub(super) limits: AllLimits,
     control_limit: u32,
 }
@@ -81,6 +83,7 @@ impl<'a> Backlog<'a> {
             ),
             resumes: None,
             draws: vec![None; count],
+            contests: vec![Contest::default(); count],
             limits: AllLimits::new(fabric, plan.links_of(me).iter().map(|&link| plan.links[link as usize].rate)),
             control_limit: fabric.control_limit,
         }
@@ -178,11 +181,13 @@ impl<'a> Backlog<'a> {
     fn overflow(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let fabric = &self.plan.fabric;
         if !fabric.trimming {
-            self.drop_packet(port, id, TraceEvent::Drop, now);
+            self.refuse(port, id, now);
             return false;
         }
-        if fabric.trim == Trim::Coin && self.draws(port).chance(1, 2) {
-            self.swap_with_last(port, id, now);
+        match fabric.trim {
+            Trim::Coin if self.draws(port).chance(1, 2) => self.swap_with_last(port, id, now),
+            Trim::Coin => {}
+            _ => self.contend(port, id, now),
         }
         if self.packets[id].kind == Kind::Probe {
             // A probe measures the round-trip time of a packet of its size: without its bytes the result would be wrong.
@@ -207,11 +212,40 @@ impl<'a> Backlog<'a> {
         self.push_control(port, id, now)
     }
 
+    /// Drops an arriving data packet, or the one whose place it wins.
+    pub(super) fn refuse(&mut self, port: PortId, id: PacketId, now: u64) {
+        self.contend(port, id, now);
+        self.drop_packet(port, id, TraceEvent::Drop, now);
+    }
+
+    /// Exchanges the arriving packet with the last one of its class where both contend for one place and it wins.
+    fn contend(&mut self, port: PortId, id: PacketId, now: u64) {
+        let fabric = &self.plan.fabric;
+        let last = self.last(port, self.packets[id].class);
+        // With PFC, the buffer accounts for the link by which a packet came.
+        if fabric.arrivals_first || fabric.pfc || !last.is_some() {
+            return;
+        }
+        let (state, link) = (&self.ports[port.at()], &self.plan.links[self.link(port) as usize]);
+        let (new, old) = (&self.packets[id], &self.packets[last]);
+        let began = state.free_at.saturating_sub(state.wire_time(link.rate));
+        if old.queued_at < began || (old.size, old.kind) != (new.size, new.kind) {
+            return;
+        }
+        let key = anabranch_random::key(self.plan.seed, link.key, "contest");
+        if self.contests[port.at()].won_by(new.flow, old.flow, state.account.sent_packets, key) {
+            self.swap_with_last(port, id, now);
+        }
+    }
+
+    fn last(&self, port: PortId, class: u8) -> PacketId {
+        if self.classes.several() { self.classes.last(port, class) } else { self.ports[port.at()].data.last() }
+    }
+
     /// Exchanges the arriving packet with the last one of its class, which is then the one to trim.
     fn swap_with_last(&mut self, port: PortId, id: PacketId, now: u64) {
         let class = self.packets[id].class;
-        let last =
-            if self.classes.several() { self.classes.last(port, class) } else { self.ports[port.at()].data.last() };
+        let last = self.last(port, class);
         if !last.is_some() {
             return;
         }
@@ -231,6 +265,11 @@ impl<'a> Backlog<'a> {
         let arrived = &mut self.packets[last];
         arrived.next = next;
         arrived.queued_at = now;
+        let size = u32::from(arrived.size);
+        let ahead = self.class_bytes(port, class) - size;
+        if ahead > self.limits.of(port).joining {
+            self.mark(port, last, ahead, now);
+        }
     }
 
     /// Accounts for the time since the last change of the data queue and applies a change.

@@ -7,6 +7,7 @@
 mod backlog;
 mod buffer;
 mod classes;
+mod contest;
 mod fault;
 mod limits;
 mod lists;
@@ -19,7 +20,7 @@ pub(crate) use ports::Ports;
 
 use crate::{
     arena::Packets,
-    event::arrival_order,
+    event::{Ties, arrival_order},
     ids::PacketId,
     measure::QueueAccount,
     packet::{Fifo, Packet},
@@ -115,6 +116,15 @@ impl Port {
         id
     }
 
+    /// Returns the wire time of the last packet that started, in picoseconds. The rate is that of its healthy link, for
+    /// ports without whole picoseconds per byte.
+    fn wire_time(&self, rate: Rate) -> u64 {
+        match u64::from(self.ps_per_byte) {
+            0 => rate.wire_time(u64::from(self.sending)).ps(),
+            time => u64::from(self.sending) * time,
+        }
+    }
+
     /// Returns the bytes that are on the wire at `now`, of the packet in transmission those sent so far at `rate`.
     pub(crate) fn sent_until(&self, now: u64, rate: Rate) -> u64 {
         if self.free_at <= now {
@@ -136,13 +146,19 @@ impl Port {
     /// Schedules the arrival of a packet whose transmission ends at `end`; returns `false` if the arrival is in another
     /// partition.
     #[inline(always)]
-    fn reach(&self, packet: &mut Packet, id: PacketId, end: u64, cells: &mut Cells) -> bool {
+    fn reach(&self, packet: &mut Packet, id: PacketId, end: u64, salt: u64, ties: &Ties, cells: &mut Cells) -> bool {
         if self.to_cell == REMOTE {
             return false;
         }
         packet.next = self.to;
-        let arrival = anabranch_engine::Event { time: end + self.delay, order: self.order, payload: id.0 };
-        cells.push(u32::from(self.to_cell), arrival);
+        let order = self.arrival(salt, ties);
+        cells.push(u32::from(self.to_cell), anabranch_engine::Event { time: end + self.delay, order, payload: id.0 });
         true
+    }
+
+    /// Returns the order of the arrival of the packet that has just started.
+    #[inline(always)]
+    fn arrival(&self, salt: u64, ties: &Ties) -> u32 {
+        ties.order(self.order, salt, self.account.sent_packets)
     }
 }

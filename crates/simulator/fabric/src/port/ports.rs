@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     arena::Arena,
-    event::Event,
+    event::{Event, Ties},
     ids::{HostId, PacketId, PortId, SwitchId},
     message::Message,
     packet::{Kind, Packet},
@@ -44,6 +44,9 @@ pub(crate) struct Ports<'a> {
     pub(crate) lists: Lists,
     /// 1 if a packet that arrives exactly when a port becomes free joins before the port chooses, else 0.
     tie: u64,
+    ties: Ties,
+    /// Per port.
+    salts: Vec<u64>,
 }
 
 impl<'a> Ports<'a> {
@@ -70,6 +73,8 @@ impl<'a> Ports<'a> {
             resume_frames: 0,
             lists: Lists::new(plan.cells.cells()),
             tie: u64::from(fabric.arrivals_first),
+            ties: plan.ties,
+            salts: plan.links_of(me).iter().map(|&link| plan.salt(link)).collect(),
         };
         (0..count as u32).for_each(|port| all.choose_path(PortId(port)));
         all
@@ -241,7 +246,7 @@ impl<'a> Ports<'a> {
             self.advance_switch(switch, now);
         }
         if self.queues.buffers.admits(shared, &request) == Admission::Drop && !self.admits_after_all(&request, now) {
-            self.queues.drop_packet(port, id, TraceEvent::Drop, now);
+            self.queues.refuse(port, id, now);
             return;
         }
         let state = self.port(port);
@@ -369,7 +374,7 @@ impl<'a> Ports<'a> {
         let end = start + u64::from(size) * u64::from(state.ps_per_byte);
         state.occupy(size, end);
         self.hops += 1;
-        if !state.reach(packet, id, end, &mut self.cells) {
+        if !state.reach(packet, id, end, self.salts[port.at()], &self.ties, &mut self.cells) {
             self.start_remote(port, id, end);
         }
     }
@@ -395,7 +400,7 @@ impl<'a> Ports<'a> {
         self.hops += 1;
         if state.flags & (FAULTY | WATCHED) != 0 {
             self.start_seen(port, id, start, end);
-        } else if !state.reach(packet, id, end, &mut self.cells) {
+        } else if !state.reach(packet, id, end, self.salts[port.at()], &self.ties, &mut self.cells) {
             self.start_remote(port, id, end);
         }
     }
@@ -421,14 +426,15 @@ impl<'a> Ports<'a> {
             self.queues.watch_arrival(port, id, end + delay);
         }
         let (state, packet) = (&self.queues.ports[port.at()], &mut self.queues.packets[id]);
-        if !state.reach(packet, id, end, &mut self.cells) {
+        if !state.reach(packet, id, end, self.salts[port.at()], &self.ties, &mut self.cells) {
             self.start_remote(port, id, end);
         }
     }
 
     #[inline(never)]
     fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
-        let Port { to, delay, order, .. } = *self.port(port);
+        let state = self.port(port);
+        let (to, delay, order) = (state.to, state.delay, state.arrival(self.salts[port.at()], &self.ties));
         self.queues.packets[id].next = to;
         let event = anabranch_engine::Event { time: end + delay, order, payload: id.0 };
         let message = Message { event, cell: u32::from(self.plan.cell_of(to)) };

@@ -1,7 +1,6 @@
 //! Parts of the completion time of every flow.
 
 use crate::{
-    event::{MAX_ENTITIES, arrival_order},
     host::NEVER,
     ids::FlowId,
     partition::Partition,
@@ -52,10 +51,9 @@ fn delays(
     let time = Time::from_ps;
     let waits_for_others = start_time(flow.start).is_none();
     let link = |order: Option<u32>| match order {
-        Some(order) => plan.link_of_rank[(order & (MAX_ENTITIES - 1)) as usize],
+        Some(order) => plan.link_of(order),
         None => plan.topology.host_uplink(flow.src).0,
     };
-    debug_assert_eq!(arrival_order(0) & (MAX_ENTITIES - 1), 0);
     Some(FlowDelays {
         predecessor: if waits_for_others { started - time(first[usize::from(flow.workload)]) } else { Time::ZERO },
         start: sent - started,

@@ -144,10 +144,10 @@ impl LocalQueues for Queues<'_, '_> {
 }
 
 impl Switches {
-    /// Handles a packet that came over the link of this rank and has passed the switch's latency.
+    /// Handles a packet that came with an arrival of this order and has passed the switch's latency.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, rank: u32) {
-        let ingress = if cx.plan.shared.is_some() { cx.plan.link_of_rank[rank as usize] } else { u32::MAX };
+    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, order: u32) {
+        let ingress = if cx.plan.shared.is_some() { cx.plan.link_of(order) } else { u32::MAX };
         self.forward(cx, switch, id, ingress);
     }
 
