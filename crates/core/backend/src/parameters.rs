@@ -1,6 +1,6 @@
 //! `[fabric]`: buffers, marking, trimming, classes.
 
-use anabranch_settings::{Auto, Never, choices, parameters};
+use anabranch_settings::{Auto, ControlOr, Never, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
@@ -160,7 +160,8 @@ parameters! {
         /// Maximum data bytes of a class of a port; a packet that would exceed it is trimmed, or dropped without
         /// trimming.
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
-        /// Maximum bytes of control packets and trimmed headers of a port; further ones are dropped.
+        /// Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own; further ones are
+        /// dropped.
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
         /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B";
@@ -174,12 +175,15 @@ parameters! {
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
         /// Limits of the queue before a link that a `link-degrade` fault has slowed.
         slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
-        /// Trims a packet that arrives at a full queue to its header, which is forwarded in the control class.
+        /// Trims a packet that arrives at a full queue to its header.
         trimming: bool = true, source "PRIME section IV";
         /// Packet that is trimmed.
         trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's";
         /// Bytes of a trimmed packet.
         trimmed_size: Bytes = Bytes(64), source "specification 7.7 (htsim)";
+        /// Class of trimmed headers. A share, above 0 and at most 0.5: beside data that waits they have this part of the rate, and
+        /// precede it while they have less; `queue_limit` is their limit too. control: they always precede data, so that enough of them starve it.
+        trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim";
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
         /// Scheduling of the data classes of a port.
@@ -247,7 +251,12 @@ impl FabricParameters {
 
     /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
     pub fn spritz() -> Self {
-        FabricParameters { fct_kind: FctKind::Ack, flow_keys: FlowKeys::Stable, ..FabricParameters::default() }
+        FabricParameters {
+            fct_kind: FctKind::Ack,
+            flow_keys: FlowKeys::Stable,
+            trimmed_class: ControlOr::Control,
+            ..FabricParameters::default()
+        }
     }
 
     fn recorded(self) -> Self {

@@ -26,6 +26,8 @@ pub struct RunRows {
     pub deadlock: Vec<String>,
     /// Time of the last progress of a run that stalled, and so can never end; `None`: it ended otherwise.
     pub stalled_after: Option<Time>,
+    /// The port with the most bytes of trimmed headers and control packets at that time, and these; `None`: none waits.
+    pub stalled_port: Option<(String, u64)>,
     /// Simulated time that was skipped, of a run with `run.skip`. `None`: without it.
     pub skipped: Option<Time>,
     /// Per flow, in flow order.

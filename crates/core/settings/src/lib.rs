@@ -9,7 +9,7 @@ mod setting;
 mod value_schema;
 
 pub use registry::{About, Each, Named, Registry, Unknown};
-pub use setting::{Auto, InvalidValue, Never, Raw, Seed, Setting};
+pub use setting::{Auto, ControlOr, InvalidValue, Never, Raw, Seed, Setting};
 pub use value_schema::ValueSchema;
 
 use thiserror::Error;

@@ -364,4 +364,6 @@ word_or! {
     Auto, Auto, "auto";
     /// `"never"`, or a value (usually a time).
     Never, Never, "never";
+    /// `"control"` (as control packets) or a value.
+    ControlOr, Control, "control";
 }

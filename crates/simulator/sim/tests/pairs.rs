@@ -4,7 +4,7 @@ mod common;
 use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
 use anabranch_settings::{Auto, Parameters, Raw};
-use anabranch_topology::{LinkOverride, Topology};
+use anabranch_topology::{Fault, FaultAction, LinkOverride, Topology};
 use anabranch_units::{Rate, Time};
 use common::*;
 use proptest::prelude::*;
@@ -70,11 +70,13 @@ proptest! {
         prop_assert_eq!(rows(&plain), rows(&odd));
     }
 
-    /// Where switches trim and nothing is dropped, nothing times out, under every window rule that reacts to trims.
+    /// Where switches trim and nothing is dropped, nothing times out, under every window rule, also where a link is slow in
+    /// one direction for a while.
     #[test]
     fn nothing_times_out_where_nothing_is_lost(
-        hosts in 3u32..20, kind in 0usize..3, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
+        hosts in 3u32..20, kind in 0usize..4, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
         slow in 1u64..101, scheme in 0usize..3, seed in any::<u64>(), weights in 0usize..3,
+        degraded in prop::option::of((any::<prop::sample::Index>(), 20_000_000u64..100_000_000_000, 0u64..100)),
     ) {
         let scheme = ["ops", "reps", "prime"][scheme];
         let mut fabric = leaf_spine(hosts, "100Gbps", "500ns");
@@ -83,7 +85,16 @@ proptest! {
         if weights > 0 {
             set.flows.iter_mut().for_each(|flow| flow.class = (flow.src % 2) as u8);
         }
+        let links: Vec<_> = fabric.link_ids().collect();
         let mut setup = Setup { seed, ..under(fabric, set, kind, ack_every, scheme) };
+        setup.faults.extend(degraded.map(|(link, rate, at)| Fault {
+            at: Time::from_us(at),
+            action: FaultAction::Degrade(Rate(rate)),
+            links: vec![links[link.index(links.len())]],
+            number: Some(0),
+            data_only: false,
+            detect_at: None,
+        }));
         if weights > 0 {
             setup.fabric.classes = vec!["first".into(), "second".into()];
             setup.fabric.set("scheduling", &text(["", "strict", "wrr"][weights])).unwrap();
@@ -93,6 +104,39 @@ proptest! {
         prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
         prop_assert!(result.counters.dropped > Some(0) || result.counters.timeouts == Some(0));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// However many messages go to one host, headers of trimmed packets take no more than their share: data has the rest.
+    #[test]
+    fn trimmed_headers_do_not_starve_data(
+        messages in 1u32..4_000, share in prop_oneof![Just(0.05), Just(0.25), Just(0.5)], scheme in 0usize..3, seed: u64,
+    ) {
+        let list: Vec<_> = (0..messages).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
+        let mut setup = setup(leaf_spine_128(), flows(&list), ["ops", "reps", "prime"][scheme]);
+        setup.seed = seed;
+        setup.fabric.set("trimmed_class", &Raw::Float(share)).unwrap();
+        let result = run(&setup);
+        prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
+        // Five packets per message, with their headers on the wire; 100 us for the first and the last packets and timeouts.
+        let wire = Rate::gbps(100).wire_time(u64::from(messages) * (20_000 + 5 * 64));
+        let allowed = wire.ps() as f64 / (1.0 - share) * 1.05 + 100e6;
+        prop_assert!((result.simulated.ps() as f64) < allowed, "{}, allowed {allowed} ps", result.simulated);
+    }
+}
+
+/// Headers that precede data starve it; a run that stalls names the port.
+#[test]
+fn a_stall_names_the_port_full_of_headers() {
+    let list: Vec<_> = (0..4_000).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
+    let mut setup = setup(leaf_spine_128(), flows(&list), "ops");
+    setup.fabric.set("trimmed_class", &text("control")).unwrap();
+    setup.limits.stall_after = Some(4);
+    let result = run(&setup);
+    let (port, bytes) = result.stalled_port.clone().expect("a stall");
+    assert!(port == "leaf0->host0" && bytes > 10_000, "{port}, {bytes} B");
 }
 
 /// One flow alone fills its links: its last byte arrives at the closed form, and nothing is retransmitted. Two hosts of a

@@ -105,6 +105,12 @@ declared! {
         pub last_progress_s: Option<f64> => "real", "s",
             "time at which an open flow last received a byte, of a stalled run; absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stalled_port: Option<String> => "text", "",
+            "port with the most trimmed headers and control packets when a run stalled; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stalled_port_bytes: Option<u64> => "integer", "B",
+            "bytes of trimmed headers and control packets at that port; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub skipped_s: Option<f64> => "real", "s",
             "simulated time that was skipped as steady (run.skip), 0 where nothing was; absent where not requested";
         #[serde(default)]
@@ -434,6 +440,8 @@ impl Summary {
             status: Some(RunStatus::of(result)),
             deadlock: result.deadlock.clone(),
             last_progress_s: result.stalled_after.map(Time::as_seconds),
+            stalled_port: result.stalled_port.as_ref().map(|port| port.0.clone()),
+            stalled_port_bytes: result.stalled_port.as_ref().map(|port| port.1),
             skipped_s: result.skipped.map(Time::as_seconds),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
@@ -554,8 +562,12 @@ impl Summary {
     /// Returns a stall as a sentence without its full stop; `None` if the run did not stall.
     pub fn stalled(&self) -> Option<String> {
         let (since, end) = (seconds(self.last_progress_s?), seconds(self.simulated_s));
+        let port = self.stalled_port.as_ref().zip(self.stalled_port_bytes).map(|(port, bytes)| {
+            format!("; {bytes} B of trimmed headers and control packets wait at {port}, more than at any other port")
+        });
         Some(format!(
-            "The run stalled: no open flow has received a byte since {since}, and no start, fault or change of tables is due; it ended at {end}, after `run.stall_after` timeouts"
+            "The run stalled: no open flow has received a byte since {since}, and no start, fault or change of tables is due; it ended at {end}, after `run.stall_after` timeouts{}",
+            port.unwrap_or_default()
         ))
     }
 

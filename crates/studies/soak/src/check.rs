@@ -10,6 +10,7 @@ use anabranch_outcome::RunResult;
 use anabranch_report::RunMeta;
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_scenario::{machine::cpu_seconds, scenario::Scenario};
+use anabranch_settings::ControlOr;
 use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_study::results;
 use anabranch_units::Time;
@@ -308,6 +309,8 @@ fn needless_timeouts(setup: &Setup, result: &RunResult) -> Option<String> {
     // Headers and acknowledgements nearly as large as packets take the links from them.
     let packet = setup.transport.mtu() + setup.transport.header();
     let signalled = setup.fabric.trimming
+        // Headers that precede data can starve it.
+        && setup.fabric.trimmed_class != ControlOr::Control
         && packet >= 8 * setup.fabric.trimmed_size.0.max(setup.transport.ack_size())
         && setup.fabric.shared_buffer.0 == 0
         && transports.all(|transport| transport.outlasts_queues())

@@ -4,7 +4,7 @@ use super::marking::Marking;
 use anabranch_backend::{
     FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, SlowedLimits, Trim, WireTimes,
 };
-use anabranch_settings::Never;
+use anabranch_settings::{ControlOr, Never};
 use anabranch_units::{BytesOrBdp, Rate};
 
 /// Limits of a port's data queues.
@@ -12,6 +12,30 @@ use anabranch_units::{BytesOrBdp, Rate};
 pub(crate) struct PortLimits {
     pub(crate) queue: u32,
     pub(crate) marking: Marking,
+}
+
+/// Share of a port that trimmed headers have while data waits, as the weights of two classes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TrimmedShare {
+    pub(crate) headers: i64,
+    pub(crate) data: i64,
+    /// Highest credit of the headers, in bytes times the weight of data: that of one full packet.
+    pub(crate) most: i64,
+}
+
+impl TrimmedShare {
+    /// Weights add up to this.
+    const WHOLE: f64 = 1_000_000.0;
+
+    pub(crate) fn new(share: f64, wire_mtu: u32) -> Self {
+        let headers = (share * TrimmedShare::WHOLE).round() as i64;
+        TrimmedShare { headers, data: TrimmedShare::WHOLE as i64 - headers, most: headers * i64::from(wire_mtu) }
+    }
+
+    /// Returns the time in which a class of headers of `bytes` leaves beside data, in picoseconds.
+    pub(crate) fn drain(&self, bytes: u32, rate: Rate) -> u128 {
+        u128::from(rate.wire_time(u64::from(bytes)).ps()) * (self.headers + self.data) as u128 / self.headers as u128
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +47,8 @@ pub(crate) struct Limits {
     /// Bytes of a data queue that senders keep to: its limit, or where ports share a buffer the marking threshold.
     kept: Option<u32>,
     pub(crate) control_limit: u32,
+    /// `None`: trimmed headers precede data, as control packets do.
+    pub(crate) trimmed_share: Option<TrimmedShare>,
     pub(crate) ecn: bool,
     pub(crate) mark_at: MarkAt,
     /// The limits of a slowed link fall with its rate.
@@ -87,6 +113,11 @@ impl Limits {
             others: others.into_iter().filter(|(_, limits)| *limits != usual).collect(),
             kept,
             control_limit: bytes("control_limit", fabric.control_limit, rates.iter().copied().max().unwrap_or(most))?,
+            trimmed_share: match fabric.trimmed_class {
+                ControlOr::Control => None,
+                ControlOr::Value(share) => Some(TrimmedShare::new(share, wire_mtu)),
+            }
+            .filter(|_| fabric.trimming),
             ecn: fabric.ecn,
             mark_at: fabric.ecn_mark_at,
             slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,

@@ -17,7 +17,7 @@ pub use buffer::lossless_problem;
 pub(crate) use buffer::{Pool, QUEUES};
 pub use cells::shared_cells;
 pub(crate) use guided::Guided;
-pub(crate) use limits::{Limits, PortLimits};
+pub(crate) use limits::{Limits, PortLimits, TrimmedShare};
 pub(crate) use links::LinkPlan;
 pub(crate) use marking::Marking;
 use pairs::UsedPairs;

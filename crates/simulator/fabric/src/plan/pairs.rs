@@ -31,6 +31,8 @@ pub(crate) struct UsedPair {
     pub(crate) ports: u64,
     /// Rates of the switch ports on all paths: the healthy one, and the lowest during the run.
     pub(crate) rates: BTreeSet<(Rate, Rate)>,
+    /// The lowest rate of a link of either direction during the run, those of the hosts included.
+    pub(crate) slowest: Rate,
 }
 
 /// Round trip by which limits of ports scale.
@@ -98,10 +100,10 @@ fn lowest_rates(setup: &Setup) -> Vec<Rate> {
     lowest
 }
 
-/// Numbers the hosts by rates and delays of their links.
-fn kinds(topology: &Topology) -> Vec<u16> {
+/// Numbers the hosts by rates, healthy and lowest, and delays of their links.
+fn kinds(topology: &Topology, lowest: &[Rate]) -> Vec<u16> {
     let mut known = FxHashMap::default();
-    let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay);
+    let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay, lowest.get(link.0 as usize));
     let kind = |host: u32| {
         let up = topology.host_uplink(host);
         let next = known.len().min(usize::from(u16::MAX)) as u16;
@@ -115,10 +117,11 @@ impl UsedPairs {
         let topology = &setup.topology;
         let (out, back) = sizes(setup);
         let nic_rate = topology.nic_rate();
+        let lowest = lowest_rates(setup);
         let recorded = setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation;
         let is_single = recorded || topology.guidance.is_some();
         let mut used = UsedPairs {
-            kinds: kinds(topology),
+            kinds: kinds(topology, &lowest),
             is_single,
             has_classes: setup.fabric.classes.len() > 1,
             own: (0..setup.flows.workloads.len() as u32)
@@ -129,7 +132,6 @@ impl UsedPairs {
             slowest: Rate(u64::MAX),
             port_rtt: PortRtt::Paths(BTreeMap::new(), out, back),
         };
-        let lowest = lowest_rates(setup);
         let rate_of = |link: LinkId| topology.link(link).rate;
         let rates = |link: LinkId| (rate_of(link), lowest.get(link.0 as usize).copied().unwrap_or(rate_of(link)));
         let mut known = FxHashMap::default();
@@ -138,10 +140,11 @@ impl UsedPairs {
             let bdp = nic_rate.bytes_in(base_rtt);
             used.port_rtt = if recorded { PortRtt::Product(bdp) } else { PortRtt::Fixed(base_rtt) };
             let all: BTreeSet<_> = topology.link_ids().map(rates).collect();
+            let slowest = all.iter().map(|rates| rates.1).min().unwrap_or(nic_rate);
             each_flow(setup, &mut |flow| {
                 known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
                     let (class, capacity, rates) = (usize::from(flow.class), nic_rate, all.clone());
-                    let pair = UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports: 6, rates };
+                    let pair = UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports: 6, rates, slowest };
                     used.list.push(pair);
                 });
             });
@@ -153,15 +156,17 @@ impl UsedPairs {
                 known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
                     let base_rtt = pairs.longest_rtt(topology, src, dst, out, back);
                     let capacity = pairs.capacity(topology, src, dst);
-                    let down = topology.host_uplink(dst).reverse();
-                    let links = pairs.links(topology, src, dst, !lowest.is_empty());
-                    let rates = links.chain([down]).map(rates).collect();
+                    let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
+                    let links: Vec<_> = pairs.links(topology, src, dst, !lowest.is_empty()).chain([down]).collect();
+                    let both = links.iter().chain([&up]).flat_map(|link| [*link, link.reverse()]);
+                    let slowest = both.map(|link| rates(link).1).min().unwrap_or(nic_rate);
+                    let rates = links.into_iter().map(rates).collect();
                     let ports = pairs.hops(topology, src, dst) + 1;
                     let delay = delays.longest_rtt(topology, src, dst, 0, 0);
                     let longest = paths.entry(ports + 1).or_insert(delay);
                     *longest = delay.max(*longest);
                     let (class, nic_rate) = (usize::from(flow.class), rate_of(topology.host_uplink(src)));
-                    used.list.push(UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports, rates });
+                    used.list.push(UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports, rates, slowest });
                 });
             });
             used.port_rtt = PortRtt::Paths(paths, out, back);

@@ -63,15 +63,20 @@ impl FlowTransports {
         let mut known: FxHashMap<(u16, Network), TransportId> = FxHashMap::default();
         for pair in &pairs.list {
             let queue_drain = pair.rates.iter().map(|rates| drain(rates.0, rates.1)).max().unwrap_or_default();
-            let slowest = pair.rates.iter().map(|rates| rates.1).min().unwrap_or(pair.nic_rate);
             let (own, of_all) = share(setup, pair.class);
             // Among several classes: a turn of the others, and the headers and replies that precede all.
-            let turn = slowest.wire_time(setup.transport.mtu() + setup.transport.header());
+            let turn = pair.slowest.wire_time(setup.transport.mtu() + setup.transport.header());
             let (own, of_all) =
                 if of_all > own { (own.saturating_mul(2), of_all.saturating_mul(3)) } else { (own, of_all) };
             let queue_drain = if of_all > own { queue_drain + turn } else { queue_drain };
             let wait = u128::from(queue_drain.ps()) * u128::from(pair.ports) * u128::from(of_all) / u128::from(own);
-            let held_up = slowest.wire_time(preceding[pair.class.min(preceding.len() - 1)]);
+            // Headers of packets trimmed at one port wait for their share of it.
+            let headers =
+                |rates: &(Rate, Rate)| limits.trimmed_share.map(|share| share.drain(limits.held(rates.0), rates.1));
+            let wait = wait + pair.rates.iter().filter_map(headers).max().unwrap_or(0);
+            // And at every port, both ways, the packet that is on the wire.
+            let wait = wait + u128::from(turn.ps()) * 2 * u128::from(pair.ports + 1);
+            let held_up = pair.slowest.wire_time(preceding[pair.class.min(preceding.len() - 1)]);
             let network = Network {
                 base_rtt: pair.base_rtt,
                 bdp: pair.capacity.bytes_in(pair.base_rtt),

@@ -2,10 +2,11 @@
 //! packet joins and when one may start.
 
 use super::{
-    NIC, Port, WATCHED,
+    NIC, PLAIN, Port, WATCHED,
     buffer::{BufferRequest, Buffers},
     classes::ClassQueues,
     contest::Contest,
+    headers::{Admitted, Headers},
     limits::AllLimits,
 };
 use crate::{
@@ -50,6 +51,7 @@ pub(crate) struct Backlog<'a> {
     /// Per port, random stream for marks and for the choice of the packet to trim; created on first use.
     draws: Vec<Option<Box<Stream>>>,
     contests: Vec<Contest>,
+    pub(super) headers: Headers,
     pub(super) limits: AllLimits,
     control_limit: u32,
 }
@@ -84,6 +86,7 @@ impl<'a> Backlog<'a> {
             resumes: None,
             draws: vec![None; count],
             contests: vec![Contest::default(); count],
+            headers: Headers::new(fabric.trimmed_share, count),
             limits: AllLimits::new(fabric, plan.links_of(me).iter().map(|&link| plan.links[link as usize].rate)),
             control_limit: fabric.control_limit,
         }
@@ -209,7 +212,43 @@ impl<'a> Backlog<'a> {
         if self.ports[port.at()].flags & WATCHED != 0 {
             self.watch_join(port, id, now);
         }
-        self.push_control(port, id, now)
+        self.push_header(port, id, now)
+    }
+
+    /// Queues a trimmed header: with the control packets, or behind data where its class has used up its share.
+    pub(super) fn push_header(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let state = &self.ports[port.at()];
+        if state.waiting_packets == 0 {
+            return self.push_control(port, id, now);
+        }
+        let (limit, plain) = (self.limits.of(port).queue, state.flags & PLAIN != 0);
+        let admitted = self.headers.admit(&mut self.packets, port, id, limit, plain);
+        if self.headers.any(port) {
+            self.ports[port.at()].flags &= !PLAIN;
+        }
+        match admitted {
+            Admitted::Now => return self.push_control(port, id, now),
+            Admitted::Waits => {}
+            Admitted::Never => self.drop_packet(port, id, TraceEvent::Drop, now),
+        }
+        false
+    }
+
+    /// Lets headers go before data for which their class has credit; all that wait in turn where no data does.
+    fn serve_headers(&mut self, port: PortId) {
+        loop {
+            let state = &self.ports[port.at()];
+            let idle = state.waiting_packets == 0;
+            let Some(id) = self.headers.take(&self.packets, port, idle && state.control.is_empty()) else { break };
+            self.packets[id].next = PacketId::NONE.0;
+            let state = &mut self.ports[port.at()];
+            state.control_bytes += u32::from(self.packets[id].size);
+            state.control.push(&mut self.packets, id);
+        }
+        let idle = self.ports[port.at()].waiting_packets == 0;
+        if self.headers.settle(port, idle) {
+            self.ports[port.at()].flags |= PLAIN;
+        }
     }
 
     /// Drops an arriving data packet, or the one whose place it wins.
@@ -342,7 +381,11 @@ impl<'a> Backlog<'a> {
     pub(crate) fn take(&mut self, port: PortId, start: u64) -> Option<PacketId> {
         let state = &mut self.ports[port.at()];
         if !state.control.is_empty() {
-            return Some(state.pop_control(&self.packets));
+            let id = state.pop_control(&self.packets);
+            if self.headers.any(port) {
+                self.serve_headers(port);
+            }
+            return Some(id);
         }
         (state.waiting_packets > 0 && self.can_send(port)).then(|| self.take_data(port, start))
     }
@@ -366,6 +409,10 @@ impl<'a> Backlog<'a> {
         }
         if self.ports[port.at()].flags & NIC == 0 {
             self.leave_buffer(port, id, class, u32::from(size), behind);
+        }
+        if self.headers.any(port) {
+            self.headers.earn(port, u32::from(size));
+            self.serve_headers(port);
         }
         id
     }
@@ -455,7 +502,12 @@ impl<'a> Backlog<'a> {
         let state = &self.ports[port.at()];
         let (one, several) =
             if self.classes.several() { (None, Some(self.classes.of(port))) } else { (Some(&state.data), None) };
-        std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten())
+        std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten()).chain(self.headers.queue(port))
+    }
+
+    /// Returns the bytes of control packets and trimmed headers that wait at a port.
+    pub(crate) fn control_bytes(&self, port: PortId) -> u64 {
+        u64::from(self.ports[port.at()].control_bytes) + u64::from(self.headers.bytes(port))
     }
 
     /// Returns the link by which a waiting packet came; only with PFC.

@@ -9,6 +9,7 @@ mod buffer;
 mod classes;
 mod contest;
 mod fault;
+mod headers;
 mod limits;
 mod lists;
 mod pause;

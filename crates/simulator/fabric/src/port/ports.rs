@@ -89,6 +89,10 @@ impl<'a> Ports<'a> {
         if simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | WATCHED) == 0 {
             state.flags |= if pooled { POOLED } else { PLAIN };
         }
+        if self.queues.headers.any(port) {
+            self.queues.headers.set_plain(port, state.flags & PLAIN != 0);
+            state.flags &= !PLAIN;
+        }
     }
 
     /// Returns the time up to which a port is advanced before an arrival at `now`; without `now` itself if the arrival
@@ -292,7 +296,9 @@ impl<'a> Ports<'a> {
     }
 
     fn queue_control(&mut self, port: PortId, id: PacketId, now: u64) {
-        if self.queues.push_control(port, id, now) {
+        let header = self[id].kind == Kind::Header;
+        let queues = &mut self.queues;
+        if if header { queues.push_header(port, id, now) } else { queues.push_control(port, id, now) } {
             self.list(port);
         }
     }

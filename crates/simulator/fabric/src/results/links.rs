@@ -125,3 +125,12 @@ pub(super) fn uplink_counts(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Ve
     };
     counts.into_iter().map(row).collect()
 }
+
+/// Returns the port of a switch at which the most bytes of trimmed headers and control packets wait, and these.
+pub(super) fn most_control(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Option<(String, u64)> {
+    let of_switches = (0..plan.links.len() as u32).filter(|&link| plan.links[link as usize].from >= plan.hosts);
+    let bytes =
+        |link: u32| partitions[usize::from(plan.owner_of_link(link))].cx.ports.queues.control_bytes(plan.port_of(link));
+    let (most, link) = of_switches.map(|link| (bytes(link), std::cmp::Reverse(link))).max()?;
+    (most > 0).then(|| (plan.topology.link_name(LinkId(link.0)), most))
+}

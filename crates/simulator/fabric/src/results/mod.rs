@@ -126,6 +126,7 @@ pub(crate) fn collect(
         interrupted: end.interrupted,
         deadlock: end.deadlock,
         stalled_after: end.stalled_after.map(with_jumps),
+        stalled_port: end.stalled_after.and_then(|_| links::most_control(plan, &partitions)),
         counters: counters.into(),
         conservation: Some(conservation),
         series,

@@ -107,6 +107,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         time_limit_struck: false,
         deadlock: vec![],
         stalled_after: None,
+        stalled_port: None,
         skipped: None,
         interrupted: false,
         flows,

@@ -6,7 +6,7 @@ use crate::{
     tree::{Place, Tree},
 };
 use anabranch_backend::{FabricParameters, Scheduling};
-use anabranch_settings::Setting;
+use anabranch_settings::{ControlOr, Setting};
 use anabranch_topology::Affects;
 use anabranch_transport::TransportParameters;
 use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
@@ -116,6 +116,12 @@ pub(crate) fn check(
         return Err(wrong(key, format!("ecn_kmin ({kmin}) is above ecn_kmax ({kmax})"))
             .help("marking grows from ecn_kmin to ecn_kmax: give an ecn_kmin that is at most ecn_kmax"));
     }
+    if let ControlOr::Value(share) = fabric.trimmed_class
+        && !(0.001..=0.5).contains(&share)
+    {
+        let found = format!("found {share}, expected \"control\" or a share of the rate from 0.001 to 0.5");
+        return Err(wrong("trimmed_class", found));
+    }
     if !(0.0..=1.0).contains(&fabric.ecn_pmax) {
         return Err(wrong("ecn_pmax", format!("found {}, expected a probability from 0 to 1", fabric.ecn_pmax)));
     }
@@ -197,13 +203,17 @@ fn check_classes(
     Ok(())
 }
 
-pub(crate) fn warnings(fabric: &FabricParameters) -> Option<String> {
-    (fabric.scheduling == Scheduling::Strict && !fabric.class_weights.is_empty()).then(|| {
+pub(crate) fn warnings(fabric: &FabricParameters) -> impl Iterator<Item = String> {
+    let weights = (fabric.scheduling == Scheduling::Strict && !fabric.class_weights.is_empty()).then(|| {
         format!(
             "[fabric]: `class_weights` has no effect with scheduling = {}; write scheduling = \"wrr\" to use it",
             fabric.scheduling.write()
         )
-    })
+    });
+    let given = ![ControlOr::Control, FabricParameters::default().trimmed_class].contains(&fabric.trimmed_class);
+    let class = (given && !fabric.trimming)
+        .then(|| "[fabric]: `trimmed_class` has no effect: these switches trim nothing".to_string());
+    weights.into_iter().chain(class)
 }
 
 /// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.

@@ -52,7 +52,11 @@ fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(4) {
         fabric = fabric.text("control_limit", dice.pick(&["200B", "1000B", "64B"]));
     }
-    fabric
+    match dice.one(&[0, 1, 2, 3]) {
+        0 => fabric.text("trimmed_class", "control"),
+        1 => fabric.raw("trimmed_class", dice.pick(&["0.001", "0.1", "0.5"])),
+        _ => fabric,
+    }
 }
 
 fn uet(dice: &mut Dice, mut transport: Section) -> Section {

@@ -233,7 +233,7 @@ impl TransportSettings for UetTransport {
     }
 
     fn outlasts_queues(&self) -> bool {
-        self.uet.rto == Auto::Auto && self.control().name != "none"
+        self.uet.rto == Auto::Auto
     }
 
     fn supports_trimming(&self) -> bool {
