@@ -4,13 +4,12 @@ use super::{
     draft::Draft,
     ending::{Ending, ending},
 };
-use anabranch_backend::{LoadBalancer, Measure, RunError, Setup};
+use anabranch_backend::{Measure, RunError, Setup};
 use anabranch_bound::{beaten, bounds};
 use anabranch_outcome::RunResult;
 use anabranch_report::RunMeta;
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_scenario::{machine::cpu_seconds, scenario::Scenario};
-use anabranch_settings::ControlOr;
 use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_study::results;
 use anabranch_units::Time;
@@ -270,9 +269,7 @@ fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
         let mut go_on = || in_time() && !limits.stopped();
         let ran = panic::catch_unwind(AssertUnwindSafe(|| mode.run(&case, &mut go_on)));
         // The receiver is dropped if the run took too long.
-        let problem =
-            |result: &RunResult| beats_bounds(&case, mode, result).or_else(|| needless_timeouts(&case.setup, result));
-        let end = |result: RunResult| match problem(&result) {
+        let end = |result: RunResult| match beats_bounds(&case, mode, &result) {
             Some(text) => (false, Ending::Broken(text)),
             None => (result.interrupted, ending(&result, &case.meta)),
         };
@@ -298,26 +295,6 @@ fn beats_bounds(case: &Case, mode: RunMode, result: &RunResult) -> Option<String
     let found =
         panic::catch_unwind(AssertUnwindSafe(|| beaten(&case.setup, &bounds(&case.setup, true), &result.flows)));
     found.unwrap_or_else(|_| Some(format!("the bounds panicked: {}", last_panic())))
-}
-
-/// Returns a description of timeouts where switches trim and nothing was dropped: each loss was then signalled by a NACK, and
-/// each arrival by an acknowledgement.
-fn needless_timeouts(setup: &Setup, result: &RunResult) -> Option<String> {
-    let counters = &result.counters;
-    let mut transports = std::iter::once(&setup.transport).chain(setup.own_transports.values());
-    let holds = |balancer: &LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
-    // Headers and acknowledgements nearly as large as packets take the links from them.
-    let packet = setup.transport.mtu() + setup.transport.header();
-    let signalled = setup.fabric.trimming
-        // Headers that precede data can starve it.
-        && setup.fabric.trimmed_class != ControlOr::Control
-        && packet >= 8 * setup.fabric.trimmed_size.0.max(setup.transport.ack_size())
-        && setup.fabric.shared_buffer.0 == 0
-        && transports.all(|transport| transport.outlasts_queues())
-        && !setup.load_balancers.iter().any(holds)
-        && result.stalled_after.is_none();
-    let timeouts = counters.timeouts.filter(|timeouts| signalled && *timeouts > 0 && counters.dropped == Some(0))?;
-    Some(format!("{timeouts} packets timed out although switches trim and none was dropped"))
 }
 
 /// Set during a run, whose panics are results and are not printed.

@@ -17,9 +17,10 @@ use crate::{
     plan::Plan,
     skip::{Jump, with_jumps},
 };
-use anabranch_backend::{FlowOutcome, Setup, below_ideal, flow_rows, job_rows};
+use anabranch_backend::{FlowOutcome, LoadBalancer, Setup, below_ideal, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, JobRows, LinkWindow, RunRows};
+use anabranch_settings::ControlOr;
 use anabranch_units::Time;
 use anabranch_workload::Medium;
 
@@ -95,6 +96,11 @@ pub(crate) fn collect(
         gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
         gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
     };
+    if end.stalled_after.is_none()
+        && let Some(what) = needless_timeouts(setup, &counters)
+    {
+        return Err(what);
+    }
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions, end.simulated) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {
@@ -184,4 +190,24 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
         }
     };
     plan.flows.flows.iter().enumerate().map(outcome).collect()
+}
+
+/// Returns a description of timeouts where switches trim and nothing was dropped: each loss was then signalled by a NACK, and
+/// each arrival by an acknowledgement.
+fn needless_timeouts(setup: &Setup, counters: &Counters) -> Option<String> {
+    let fabric = &setup.fabric;
+    let mut transports = std::iter::once(&setup.transport).chain(setup.own_transports.values());
+    let holds = |balancer: &LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
+    // Headers and acknowledgements nearly as large as packets take the links from them.
+    let packet = setup.transport.mtu() + setup.transport.header();
+    let signalled = fabric.trimming
+        // Headers that precede data can starve it.
+        && fabric.trimmed_class != ControlOr::Control
+        && packet >= 8 * fabric.trimmed_size.0.max(setup.transport.ack_size())
+        && fabric.shared_buffer.0 == 0
+        && transports.all(|transport| transport.outlasts_queues())
+        && !setup.load_balancers.iter().any(holds);
+    let is_needless = signalled && counters.timeouts > 0 && counters.dropped == 0;
+    let timeouts = counters.timeouts;
+    is_needless.then(|| format!("{timeouts} packets timed out although switches trim and none was dropped"))
 }

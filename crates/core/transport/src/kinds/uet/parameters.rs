@@ -233,7 +233,7 @@ impl TransportSettings for UetTransport {
     }
 
     fn outlasts_queues(&self) -> bool {
-        self.uet.rto == Auto::Auto
+        (self.uet.rto, self.uet.rto_rule) == (Auto::Auto, RtoRule::Fixed) && self.uet.early_loss == Never::Never
     }
 
     fn supports_trimming(&self) -> bool {
