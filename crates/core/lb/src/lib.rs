@@ -250,9 +250,10 @@ pub struct SwitchInfo {
     pub groups: u32,
     /// Maximum number of candidates in a set.
     pub widest: u32,
-    /// Bits of the multi-part entropy value below this tier's part (0 for leaves).
+    /// Bits of the multi-part entropy value below the part that the switch reads: its tier's, or without uplinks that of the
+    /// tier below, so that parallel cables down are chosen as those up were.
     pub part_shift: u32,
-    /// Number of values of this tier's part: uplinks of a switch of this tier without failures.
+    /// Number of values of that part.
     pub part_size: u32,
     /// Number of the switch, as in `PacketView::src_leaf`.
     pub number: u32,
@@ -274,6 +275,13 @@ pub struct SwitchInfo {
     pub lossless: bool,
     /// Kind of tags of the packets.
     pub tags: registry::TagKind,
+}
+
+impl SwitchInfo {
+    /// Returns the number of uplinks of a switch of this tier without failures.
+    pub fn own_uplinks(&self) -> u32 {
+        self.uplinks.get(usize::from(self.tier)).copied().unwrap_or(0)
+    }
 }
 
 /// Queues of the candidates, read on demand.

@@ -26,7 +26,7 @@ impl Labels {
         let infos: Vec<_> = infos.collect();
         let build = |info| plan.balancers.iter().map(move |balancer| balancer.switch.build(plan.seed, info));
         let schemes = infos.iter().flat_map(build).collect();
-        Labels { schemes, uplinks: infos.iter().map(|info| info.part_size).collect() }
+        Labels { schemes, uplinks: infos.iter().map(|info| info.own_uplinks()).collect() }
     }
 
     /// Returns one value per path of a flow, up to `paths`; empty if its switches do not hash.

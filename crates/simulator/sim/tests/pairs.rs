@@ -139,6 +139,63 @@ fn a_stall_names_the_port_full_of_headers() {
     assert!(port == "leaf0->host0" && bytes > 10_000, "{port}, {bytes} B");
 }
 
+/// Schemes of every kind: by hash, by index, by queue, by flowlet, with and without memory. Not CONGA, which by default
+/// compares four paths in a row, as the recorded model does: paths at both ends come up less.
+const SCHEMES: [&str; 12] =
+    ["ops", "reps", "prime", "co-prime", "ecmp", "ar", "drill", "letflow", "flowbender", "plb", "hopper", "qp-spray"];
+
+/// Mean and slowest completion times of seeds, each with the mean and the variance of that mean.
+fn distribution(runs: impl Iterator<Item = Setup>) -> [(f64, f64); 2] {
+    let (mut means, mut slowest) = (Vec::new(), Vec::new());
+    for setup in runs {
+        let times: Vec<f64> = run(&setup).flows.iter().map(|flow| flow.fct_rx.expect("complete").ps() as f64).collect();
+        means.push(times.iter().sum::<f64>() / times.len() as f64);
+        slowest.push(times.into_iter().fold(0.0, f64::max));
+    }
+    [means, slowest].map(|values| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        (mean, squares / (count - 1.0) / count)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Other names for equals, and another order of the flows that follows from them, give the same distribution of times over
+    /// seeds: leaves, spines, parallel cables (one of which is slow) and hosts. Within five deviations of a difference of
+    /// means, or a thousandth.
+    #[test]
+    fn names_of_equals_do_not_matter(
+        leaves in Just([0u32, 1, 2]).prop_shuffle(), spine in 0..SPINES, second: bool,
+        hosts in Just([0u32, 1, 2, 3]).prop_shuffle(), kind in 0usize..5, scheme in 0..SCHEMES.len(), size in 20_000u64..400_000,
+    ) {
+        const HOSTS: u32 = 4;
+        let keys = [
+            ("leaves", Raw::Int(LEAVES.into())), ("spines", Raw::Int(SPINES as i64)),
+            ("hosts_per_leaf", Raw::Int(HOSTS.into())), ("links_per_spine", Raw::Int(2)), ("link_rate", text("100Gbps")),
+        ];
+        let setup = |leaves: [u32; 3], spine: u64, second: bool, hosts: [u32; 4], seed: u64| {
+            let mut fabric = topology("leaf-spine", &keys);
+            let cable = format!("leaf{}-spine{spine}{}", leaves[0], if second { "#1" } else { "" });
+            change(&mut fabric, &cable, Rate::gbps(20), Time::from_us(1));
+            let host = |leaf: u32, host: u32| leaves[leaf as usize] * HOSTS + hosts[host as usize];
+            // Between leaves, within one, and an incast.
+            let mut list: Vec<_> = (0..HOSTS).map(|i| (host(0, i), host(1, (i + 1) % HOSTS), size, 0)).collect();
+            list.extend((0..2).map(|i| (host(2, i), host(2, i + 2), size, 0)));
+            list.extend((0..3).map(|i| (host(2, i), host(0, 3), size / 2, 1_000_000)));
+            Setup { seed, ..under(fabric, flows(&list), kind, 4, SCHEMES[scheme]) }
+        };
+        let one = distribution((0..40).map(|seed| setup([0, 1, 2], 0, false, [0, 1, 2, 3], seed)));
+        let other = distribution((100..140).map(|seed| setup(leaves, spine, second, hosts, seed)));
+        for (one, other) in one.into_iter().zip(other) {
+            let allowed = 5.0 * (one.1 + other.1).sqrt() + one.0 / 1000.0;
+            prop_assert!((one.0 - other.0).abs() < allowed, "{} and {}, allowed {allowed} ps", one.0, other.0);
+        }
+    }
+}
+
 /// One flow alone fills its links: its last byte arrives at the closed form, and nothing is retransmitted. Two hosts of a
 /// switch, with d of delay per link and w of wire time per full packet: 2 (w + d) for the first packet, then w for each other.
 #[test]

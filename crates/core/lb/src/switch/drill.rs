@@ -114,7 +114,9 @@ impl SwitchScheme for Drill {
                 }
             }
         } else if count as usize <= self.d {
-            (0..count).for_each(|index| look(index, sample));
+            // From a random one on: the first of equal queues wins.
+            let first = stream.below(u64::from(count)) as u32;
+            (first..first + count).for_each(|index| look(index % count, sample));
         } else {
             while sample.len() < self.d {
                 look(stream.below(u64::from(count)) as u32, sample);

@@ -80,7 +80,9 @@ impl EvIndex {
     fn choose(&self, packet: &PacketView, candidates: &Candidates<'_>) -> u32 {
         let index = packet.tag >> self.shift & self.mask;
         let count = candidates.count;
-        if self.keeps && count != candidates.uplinks {
+        // Parallel cables down have no position.
+        let upwards = candidates.position.last().is_some_and(|last| *last > 0);
+        if self.keeps && count != candidates.uplinks && upwards {
             // Positions ascend with the ports.
             if let Ok(found) = candidates.position.binary_search(&(index.min(u32::from(u16::MAX)) as u16)) {
                 return found as u32;

@@ -55,7 +55,7 @@ impl Switches {
         for switch in 0..plan.topology.switches() {
             let node = NodeId(plan.hosts + switch);
             let mut info = info(plan, node);
-            uplinks.push(info.part_size);
+            uplinks.push(info.own_uplinks());
             for balancer in plan.balancers {
                 let mine = plan.cells.owner_of(node) == me;
                 info.tags = balancer.host.capabilities().tags();
@@ -91,15 +91,16 @@ impl Switches {
 pub(crate) fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
     let NodeKind::Switch { tier } = plan.topology.node(node).kind else { unreachable!("a switch") };
     let bits = |uplinks: u32| u32::BITS - uplinks.saturating_sub(1).leading_zeros();
-    let below = plan.topology.uplinks.iter().take(tier as usize);
+    let uplinks = &plan.topology.uplinks;
+    let part = usize::from(tier).min(uplinks.len().saturating_sub(1));
     let routes = &plan.tables[0].routes;
     SwitchInfo {
         key: plan.topology.key(node),
         tier,
         groups: plan.tables.iter().map(|t| t.routes.groups_at(node)).max().unwrap_or(0),
         widest: routes.widest(node),
-        part_shift: below.map(|&u| bits(u)).sum(),
-        part_size: plan.topology.uplinks.get(tier as usize).copied().unwrap_or(0),
+        part_shift: uplinks.iter().take(part).map(|&u| bits(u)).sum(),
+        part_size: uplinks.get(part).copied().unwrap_or(0),
         number: node.0 - plan.hosts,
         switches: plan.topology.switches(),
         ports: plan.topology.out_links(node).len() as u32,
