@@ -204,7 +204,7 @@ class Fabric(Part):
 
     scheduling: Literal["strict", "wrr"] | None = None
     """
-    Scheduling of the data classes of a port. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
+    Scheduling of the data classes of a port and a NIC. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
     Default: "strict".
     """
 

@@ -35,7 +35,7 @@ choices! {
 }
 
 choices! {
-    /// Scheduling of the data classes of a port; control always has priority.
+    /// Scheduling of the data classes of a port and a NIC; control always has priority.
     pub enum Scheduling {
         /// The first class that has a packet.
         Strict = "strict",
@@ -186,7 +186,7 @@ parameters! {
         trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim";
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
-        /// Scheduling of the data classes of a port.
+        /// Scheduling of the data classes of a port and a NIC.
         scheduling: Scheduling = Scheduling::Strict, source "PRIME section IV-A2";
         /// Weights of the data classes under `wrr`; empty: equal weights.
         class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";

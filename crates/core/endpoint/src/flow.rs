@@ -12,6 +12,7 @@ pub struct Flow<T> {
     /// Rank among flows that become ready at the same time; unique among the open flows of the host.
     pub(crate) number: u32,
     pub(crate) scheme_slot: u32,
+    pub(crate) class: u8,
     pub(crate) in_round: bool,
     pub(crate) paced: bool,
     /// The scheme holds it until the next ACK.
@@ -36,6 +37,7 @@ impl<T> Flow<T> {
             of,
             number,
             scheme_slot,
+            class: 0,
             in_round: false,
             paced: false,
             waits: false,
@@ -46,6 +48,12 @@ impl<T> Flow<T> {
             last_sent: Time::MAX,
             path_switches: 0,
         }
+    }
+
+    /// Puts the flow into a class of its NIC, the first one otherwise.
+    #[must_use]
+    pub fn in_class(self, class: u8) -> Self {
+        Flow { class, ..self }
     }
 
     /// Returns its slot with its scheme.

@@ -39,10 +39,10 @@ pub trait Egress<T> {
         self.scheme(flow).select(start, slot, packet)
     }
 
-    /// Returns `true` if a flow must skip its turn because its class is paused.
+    /// Returns the classes whose flows must not send, one bit each.
     #[inline]
-    fn is_paused(&self, _flow: &T) -> bool {
-        false
+    fn paused(&self) -> u8 {
+        0
     }
 
     /// Returns the tag that a packet carries if the scheme has chosen `tag`.
@@ -76,15 +76,71 @@ impl<T> Transports<T> for Transport {
 }
 
 /// Arbitration among a host's flows, named by their index in the caller's slab.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Nic {
-    /// Flows with something to send and an open window, served round-robin by packet.
-    round: VecDeque<u32>,
+    /// Per class, flows with something to send and an open window, served round-robin by packet.
+    rounds: Vec<VecDeque<u32>>,
+    /// Classes whose round has flows, one bit each.
+    ready: u8,
+    /// Bytes per class and turn; empty: the first class that may send goes first.
+    quanta: Vec<i32>,
+    /// Bytes that each class may still send in its turn.
+    deficits: Vec<i32>,
+    /// Class whose turn it is.
+    turn: usize,
+    /// Bytes of a packet beside its payload.
+    overhead: i32,
     /// Time, number and slot of flows that may send later (pacing, or a hold of their scheme).
     paced: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
+impl Default for Nic {
+    fn default() -> Self {
+        Nic::new(1, &[], 0)
+    }
+}
+
 impl Nic {
+    /// Creates a NIC for flows of `classes` classes, whose packets have `overhead` bytes beside their payload: by weighted
+    /// round robin with these bytes per class and turn, a full packet or more, or by strict priority if there are none.
+    pub fn new(classes: usize, quanta: &[i32], overhead: u16) -> Self {
+        Nic {
+            rounds: vec![VecDeque::new(); classes],
+            ready: 0,
+            quanta: quanta.to_vec(),
+            deficits: vec![0; quanta.len()],
+            turn: 0,
+            overhead: i32::from(overhead),
+            paced: BinaryHeap::new(),
+        }
+    }
+
+    /// Returns the class to serve, among some that have flows (one bit each).
+    #[inline]
+    fn next_class(&mut self, ready: u8) -> usize {
+        if self.quanta.is_empty() { ready.trailing_zeros() as usize } else { self.next_turn(ready) }
+    }
+
+    /// Surplus round robin: a class pays for a packet once its size is known, and saves nothing.
+    #[inline(never)]
+    fn next_turn(&mut self, ready: u8) -> usize {
+        while ready >> self.turn & 1 == 0 || self.deficits[self.turn] <= 0 {
+            self.deficits[self.turn] = self.deficits[self.turn].min(0);
+            self.turn = (self.turn + 1) % self.rounds.len();
+            if ready >> self.turn & 1 == 1 {
+                self.deficits[self.turn] += self.quanta[self.turn];
+            }
+        }
+        self.turn
+    }
+
+    #[inline]
+    fn push<T>(&mut self, slot: u32, flow: &mut Flow<T>) {
+        flow.in_round = true;
+        self.ready |= 1 << flow.class;
+        self.rounds[usize::from(flow.class)].push_back(slot);
+    }
+
     #[inline]
     fn pace<T>(&mut self, slot: u32, flow: &mut Flow<T>, time: Time) {
         flow.paced = true;
@@ -97,10 +153,10 @@ impl Nic {
         self.paced.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Returns the flows of the round, in order.
+    /// Returns the classes of flows that may send now, one bit each.
     #[inline]
-    pub fn round(&self) -> &VecDeque<u32> {
-        &self.round
+    pub fn ready(&self) -> u8 {
+        self.ready
     }
 
     /// Adds the flow in `slot` to the round or to the paced flows, if it may send. Returns `true` if it was in neither.
@@ -112,8 +168,7 @@ impl Nic {
         let next_avail = flow.sender.next_avail();
         flow.eligible_at = next_avail.max(now);
         if next_avail <= now {
-            flow.in_round = true;
-            self.round.push_back(slot);
+            self.push(slot, flow);
         } else {
             self.pace(slot, flow, next_avail);
         }
@@ -123,7 +178,9 @@ impl Nic {
     /// Removes a flow that was in `slot`.
     pub fn leave<T>(&mut self, slot: u32, flow: &Flow<T>) {
         if flow.in_round {
-            self.round.retain(|other| *other != slot);
+            let round = &mut self.rounds[usize::from(flow.class)];
+            round.retain(|other| *other != slot);
+            self.ready &= !(u8::from(round.is_empty()) << flow.class);
         }
     }
 
@@ -138,14 +195,13 @@ impl Nic {
             let Some(flow) = flows.get_mut(slot as usize).filter(|flow| flow.number == number) else { continue };
             flow.paced = false;
             if !flow.in_round && flow.sender.ready(transports.of(&flow.of)) {
-                flow.in_round = true;
-                self.round.push_back(slot);
+                self.push(slot, flow);
             }
         }
     }
 
-    /// Serves the line, free at `start`: the next flow sends a packet, and more while it is alone and they may start by
-    /// `until`. Returns its slot; `None` if no flow may send.
+    /// Serves the line, free at `start`: the next flow, by class and in turn, sends a packet, and more while it is alone and
+    /// they may start by `until`. Returns its slot; `None` if no flow may send.
     #[inline]
     pub fn serve<T, L: Egress<T>>(
         &mut self,
@@ -155,16 +211,19 @@ impl Nic {
         start: Time,
         until: Time,
     ) -> Option<u32> {
-        for _ in 0..self.round.len() {
-            let slot = self.round.pop_front()?;
-            let flow = &mut flows[slot as usize];
-            if line.is_paused(&flow.of) {
-                self.round.push_back(slot);
-            } else if self.send(slot, flow, transports, line, start, until) {
+        loop {
+            let ready = self.ready & !line.paused();
+            if ready == 0 {
+                return None;
+            }
+            let class = self.next_class(ready);
+            let round = &mut self.rounds[class];
+            let slot = round.pop_front()?;
+            self.ready &= !(u8::from(round.is_empty()) << class);
+            if self.send(slot, &mut flows[slot as usize], transports, line, start, until) {
                 return Some(slot);
             }
         }
-        None
     }
 
     /// Returns `false` if the flow may not send after all.
@@ -226,6 +285,10 @@ impl Nic {
             let ready_at = flow.eligible_at.max(flow.held_until);
             let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, ready_at }, start);
             sent = true;
+            let is_weighted = !self.quanta.is_empty();
+            if is_weighted {
+                self.deficits[usize::from(flow.class)] -= segment.payload as i32 + self.overhead;
+            }
             if !ready {
                 break true;
             }
@@ -236,18 +299,18 @@ impl Nic {
                 self.pace(slot, flow, next_avail);
                 break true;
             }
-            if !(self.round.is_empty() && self.paced.is_empty()) || free_at > until || line.has_urgent() {
+            // The turns of classes advance with every packet, alone or not.
+            let is_alone = self.ready == 0 && self.paced.is_empty() && !is_weighted;
+            if !is_alone || free_at > until || line.has_urgent() {
                 break false;
             }
             start = free_at;
         };
         if !is_done {
-            flow.in_round = true;
+            self.push(slot, flow);
             // Segmentation offload hands whole bursts to a NIC.
             if flow.sender.keeps_turn() {
-                self.round.push_front(slot);
-            } else {
-                self.round.push_back(slot);
+                self.rounds[usize::from(flow.class)].rotate_right(1);
             }
         }
         sent
@@ -431,6 +494,6 @@ mod tests {
             "packet 2 was sent 10 ns later"
         );
         nic.leave(0, &flows.remove(0));
-        assert!(nic.round().is_empty());
+        assert_eq!(nic.ready(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Closed forms, exact to the picosecond; the arithmetic is next to each.
 
 mod common;
+use anabranch_backend::{Scheduling, Setup};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::Time;
@@ -209,4 +210,57 @@ fn trimmed_packet_is_retransmitted() {
                 - result.counters.timeouts.unwrap().min(result.counters.trimmed.unwrap())
     );
     assert!(result.flows.iter().all(|f| f.fct_ack.is_some()));
+}
+
+/// Two flows from host 0 to host 1: `urgent` packets of the first class from 5 us on, and `bulk` ones of the second from 0.
+fn two_classes(scheduling: Scheduling, weights: Vec<u64>, urgent: u64, bulk: u64) -> Setup {
+    let list = flows(&[(0, 1, bulk * 4096, 0), (0, 1, urgent * 4096, 5_000_000)]);
+    let mut setup = unconstrained(setup(two_leaves(), list, "ecmp"));
+    setup.flows.flows[0].class = 1;
+    setup.fabric.classes = vec!["urgent".into(), "bulk".into()];
+    (setup.fabric.scheduling, setup.fabric.class_weights) = (scheduling, weights);
+    setup
+}
+
+/// At a NIC that obeys `strict`, urgent packets follow each other as if they were alone, whatever waits behind them.
+#[test]
+fn urgent_flow_of_a_nic_takes_the_time_it_takes_alone() {
+    for (urgent, bulk) in [(1, 300), (100, 300), (333, 400), (500, 2000)] {
+        let result = run(&two_classes(Scheduling::Strict, vec![], urgent, bulk));
+        let alone = (urgent + 1) * WIRE + 2 * DELAY;
+        assert_eq!(result.flows[1].fct_rx, Some(Time::from_ps(alone)), "{urgent} of {bulk}");
+        // All bytes of both pass without a gap.
+        assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps((urgent + bulk + 1) * WIRE + 2 * DELAY)));
+    }
+}
+
+/// At a NIC that obeys `wrr`, n packets of weight v beside w take n (v + w) / v packet times, give or take a turn.
+#[test]
+fn flows_of_a_nic_share_it_by_the_weights_of_their_classes() {
+    for (v, w) in [(1, 1), (2, 1), (1, 3), (5, 2), (7, 4)] {
+        let urgent = 420;
+        let setup = two_classes(Scheduling::Wrr, vec![v, w], urgent, 420 * w / v + 100);
+        let taken = run(&setup).flows[1].fct_rx.expect("it ends").ps();
+        let expected = urgent * (v + w) * WIRE / v + WIRE + 2 * DELAY;
+        assert!(taken.abs_diff(expected) <= 2 * (v + w) * WIRE, "{v}:{w}: {taken} and {expected} ps");
+    }
+}
+
+/// Classes pay for bytes on the wire: n messages of 64 B, 128 B with their headers, pass beside full packets by the weights.
+#[test]
+fn small_messages_of_a_nic_pay_for_their_headers() {
+    for (v, w) in [(1u64, 1), (1, 4), (3, 1)] {
+        let messages = 2_000;
+        let mut list = vec![(0, 1, (messages * 128 * w / v / 4160 + 200) * 4096, 0)];
+        list.extend((0..messages).map(|_| (0, 1, 64, 5_000_000)));
+        let mut setup = unconstrained(setup(two_leaves(), flows(&list), "ecmp"));
+        setup.flows.flows[0].class = 1;
+        setup.fabric.classes = vec!["small".into(), "bulk".into()];
+        (setup.fabric.scheduling, setup.fabric.class_weights) = (Scheduling::Wrr, vec![v, w]);
+        let result = run(&setup);
+        let last = result.flows[1..].iter().map(|flow| flow.nic_wait.map_or(0, Time::ps)).max().expect("a message");
+        assert!(result.flows[0].fct_rx > Some(Time::from_ps(5_000_000 + last)), "bulk until the end");
+        let expected = messages * 128 * WIRE / 4160 * (v + w) / v;
+        assert!(last.abs_diff(expected) <= 2 * (v + w) * WIRE, "{v}:{w}: {last} and {expected} ps");
+    }
 }

@@ -4,6 +4,7 @@ mod common;
 use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
 use common::*;
+use proptest::prelude::*;
 
 const SCHEMES: [&str; 12] =
     ["ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime"];
@@ -72,6 +73,45 @@ fn several_classes() {
         setup.fabric.set("class_weights", &Raw::List(vec![Raw::Int(7), Raw::Int(3)])).unwrap();
         setup.fabric.set("scheduling", &text(scheduling)).unwrap();
         assert_one(&setup, scheduling);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Several classes at each NIC, at any rate: most have no whole number of picoseconds per byte.
+    #[test]
+    fn classes_of_nics(
+        mbps in 100i64..900_000, delay_ns in 10i64..2_000, weights in prop::collection::vec(1i64..100, 2..5),
+        is_wrr in any::<bool>(), transport in 0usize..4, number in 2usize..80, most in 64u64..60_000,
+        span in 1u64..40_000_000, seed in any::<u64>(),
+    ) {
+        let keys = [
+            ("leaves", Raw::Int(2)),
+            ("spines", Raw::Int(2)),
+            ("hosts_per_leaf", Raw::Int(2)),
+            ("link_rate", text(&format!("{mbps}Mbps"))),
+            ("link_delay", text(&format!("{delay_ns}ns"))),
+        ];
+        let fabric = topology("leaf-spine", &keys);
+        let mut flows = random_flows(&fabric, number, most, span, seed);
+        flows.flows.iter_mut().enumerate().for_each(|(i, flow)| flow.class = (i % weights.len()) as u8);
+        let mut setup = match transport {
+            0 => setup(fabric, flows, "ops"),
+            1 => unconstrained(setup(fabric, flows, "ecmp")),
+            2 => roce_setup(fabric, flows, "ecmp", Profile::Lossless),
+            _ => roce_setup(fabric, flows, "flowbender", Profile::Irn),
+        };
+        // Pauses often.
+        setup.fabric.set("pfc_alpha", &Raw::Float(0.001)).unwrap();
+        let names = (0..weights.len()).map(|class| text(&format!("class{class}"))).collect();
+        setup.fabric.set("classes", &Raw::List(names)).unwrap();
+        setup.fabric.set("class_weights", &Raw::List(weights.into_iter().map(Raw::Int).collect())).unwrap();
+        setup.fabric.set("scheduling", &text(if is_wrr { "wrr" } else { "strict" })).unwrap();
+        let rows = |result: &anabranch_outcome::RunResult| format!("{:?} {:?}", result.fingerprint, result.flows);
+        let lazy = rows(&run(&setup));
+        prop_assert_eq!(&lazy, &rows(&run_eager(&setup, 1)));
+        prop_assert_eq!(&lazy, &rows(&anabranch_sim::run(&setup, 2, &mut |_| true).unwrap()));
     }
 }
 

@@ -332,8 +332,7 @@ impl Endpoint {
     /// Returns the time, possibly past, at which [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside.
     pub fn next_send(&self) -> Option<NextSend> {
         let free_at = self.state.pacer.free_at();
-        let waits =
-            !self.state.control.is_empty() || !self.state.replies.is_empty() || !self.state.nic.round().is_empty();
+        let waits = !self.state.control.is_empty() || !self.state.replies.is_empty() || self.state.nic.ready() != 0;
         if waits {
             return Some(NextSend { at: free_at, catches_up: true });
         }

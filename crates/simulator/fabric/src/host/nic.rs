@@ -14,7 +14,7 @@ use crate::{
     paths::dead_paths,
     plan::Plan,
 };
-use anabranch_backend::LoadBalancer;
+use anabranch_backend::{LoadBalancer, Scheduling};
 use anabranch_endpoint::{Balancer, Departure, Egress, Nic as Turns};
 use anabranch_lb::registry;
 use anabranch_topology::NodeId;
@@ -23,7 +23,7 @@ use slab::Slab;
 
 #[derive(Debug)]
 struct Nic {
-    /// Round robin over the flows.
+    /// Order of the flows: by class, in turn within a class.
     turns: Turns,
     /// Time of the earliest pending service event.
     armed_at: u64,
@@ -69,8 +69,8 @@ impl Egress<Sending> for NicEgress<'_, '_> {
     }
 
     #[inline]
-    fn is_paused(&self, flow: &Sending) -> bool {
-        self.paused >> flow.class & 1 == 1
+    fn paused(&self) -> u8 {
+        self.paused
     }
 
     #[inline]
@@ -143,8 +143,13 @@ impl Nics {
             };
             if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
         };
+        let fabric = &plan.fabric;
+        let weighted = fabric.scheduling == Scheduling::Wrr && fabric.classes > 1;
+        let quanta = if weighted { &fabric.quanta[..] } else { &[] };
         Nics {
-            nics: (0..plan.hosts).map(|_| Nic { turns: Turns::default(), armed_at: u64::MAX }).collect(),
+            nics: (0..plan.hosts)
+                .map(|_| Nic { turns: Turns::new(fabric.classes, quanta, plan.data_overhead), armed_at: u64::MAX })
+                .collect(),
             schemes: (0..plan.hosts).map(schemes).collect(),
             flows: Slab::new(),
             sent: FlowTable::of_flows(plan.flows, Sent::default(), Sent::default()),
@@ -180,7 +185,7 @@ impl Nics {
     }
 
     /// Starts a transmission at once if the NIC, which has been advanced, is idle.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let (port, now) = (cx.plan.nic(host), cx.now);
         if cx.ports.free_at(port) <= cx.ports.before(now) {
@@ -194,10 +199,7 @@ impl Nics {
     pub(crate) fn starts(&self, cx: &Ctx<'_>, host: HostId, port: PortId) -> Option<u64> {
         let nic = &self.nics[host.at()];
         let (free_at, paused) = (cx.ports.free_at(port), cx.ports.port(port).paused);
-        let round = nic.turns.round();
-        let unpaused = |slot: &u32| paused >> self.flows[*slot as usize].of.class & 1 == 0;
-        let waits = !round.is_empty() && (paused == 0 || round.iter().any(unpaused));
-        if waits || cx.ports.queues.can_send(port) {
+        if nic.turns.ready() & !paused != 0 || cx.ports.queues.can_send(port) {
             Some(free_at)
         } else {
             nic.paced_until().map(|time| time.max(free_at))

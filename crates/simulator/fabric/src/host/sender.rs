@@ -98,7 +98,9 @@ impl Senders {
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
             timeline: plan.measure.attribution.then(|| Box::new(Timeline::new(info.packets))),
         };
-        let slot = Slot(nics.flows.insert(Flow::new(sender, number.0, scheme_slot, time, sending)) as u32);
+        let class = sending.class;
+        let flow = Flow::new(sender, number.0, scheme_slot, time, sending).in_class(class);
+        let slot = Slot(nics.flows.insert(flow) as u32);
         *self.slots.at_mut(number.0) = slot;
         nics.sent.at_mut(number.0).started = cx.now;
         nics.enter(cx, slot, |_| Cause::Start);
