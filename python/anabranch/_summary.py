@@ -255,6 +255,8 @@ class Summary(FlowSummary):
     """Links of a cycle of PFC pauses that cannot resolve; empty if there is none."""
     last_progress_s: float | None = None
     """Time of the last received byte in seconds, of a stalled run; `None` elsewhere."""
+    stall_reason: str | None = None
+    """Why no event was pending, of a run that stalled so; `None` elsewhere."""
     unfinished_named: Sequence[str] = ()
     warmup_s: float = 0.0
     flows_wait: bool = False

@@ -1,5 +1,6 @@
-//! A backend in one file: it sends nothing, sleeps for the ideal time of each flow, and reports when it woke. Its line in the list
-//! of `main` is all that `anabranch compare tiny --schemes ecmp --backend sim,sleep` needs.
+//! A backend in one file: it sends nothing, sleeps for the ideal time of each flow, and reports when it woke. A fault from the start
+//! on wakes it: the run fails. Its line in the list of `main` is all that `anabranch compare tiny --schemes ecmp --backend sim,sleep`
+//! needs.
 
 use anabranch_backend::{
     Backend, FlowOutcome, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup, flow_rows,
@@ -43,6 +44,9 @@ impl Backend for Sleep {
     ) -> Result<RunRows, RunError> {
         if !progress(&Progress::default()) {
             return Err(RunError::Interrupted);
+        }
+        if setup.faults.iter().any(|fault| fault.at == Time::ZERO) {
+            return Err(RunError::Failed("a fault woke it".into()));
         }
         let flows = &setup.flows.flows;
         let ideal = flow_rows(setup, &vec![FlowOutcome::default(); flows.len()]);

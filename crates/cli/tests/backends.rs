@@ -5,14 +5,7 @@ mod common;
 
 use common::{Folder, code, json, stderr, stdout, testbed::has_no_testbed};
 use serde_json::Value;
-use std::{path::Path, process::Command, process::Output, process::Stdio};
-
-/// Runs the program with the backends `sim` and `sleep` (`examples/sleep_backend.rs`).
-fn with_sleep(folder: &Folder, arguments: &[&str]) -> Output {
-    let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
-    let mut command = Command::new(beside.join("examples/sleep_backend"));
-    command.args(arguments).current_dir(&folder.0).stdin(Stdio::null()).output().unwrap()
-}
+use std::process::Output;
 
 fn assert_output(output: &Output, exit: i32, words: &[&str]) {
     let text = stderr(output);
@@ -27,7 +20,7 @@ fn assert_output(output: &Output, exit: i32, words: &[&str]) {
 fn example_backend_compares_with_simulator() {
     let folder = Folder::new("backends-sleep");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--backend", "sim,sleep", "--out", "out"];
-    let result = json(&with_sleep(&folder, &[&words[..], &["--format", "json", "--progress", "never"]].concat()));
+    let result = json(&folder.run_with_sleep(&[&words[..], &["--format", "json", "--progress", "never"]].concat()));
     let agreement = &result["agreement"];
     assert_eq!(agreement["backends"], serde_json::json!(["sim", "sleep"]));
     assert_eq!(agreement["metric"], "fct_mean");
@@ -61,7 +54,7 @@ fn example_backend_compares_with_simulator() {
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     assert_eq!(code(&folder.run(&["report", "out"])), 0);
     assert!(folder.0.join("out/report.html").exists());
-    let again = with_sleep(&folder, &words);
+    let again = folder.run_with_sleep(&words);
     assert_eq!(stderr(&again).matches("4 of 4 runs were already finished").count(), 2, "{}", stderr(&again));
     assert!(stdout(&again).contains("verdict"));
 }
@@ -71,7 +64,7 @@ fn strict_holds_on_every_backend() {
     let folder = Folder::new("backends-strict");
     let run = |more: &[&str]| {
         let words = ["run", "tiny", "--strict", "--backend", "sim,sleep", "--progress", "never"];
-        with_sleep(&folder, &[&words[..], more].concat())
+        folder.run_with_sleep(&[&words[..], more].concat())
     };
     assert_output(&run(&["--out", "all"]), 0, &["results in all"]);
     // No flow of `tiny` ends within 1 us of simulated time; those that sleep do.
@@ -85,7 +78,7 @@ fn wire_settings_distinguish_runs() {
     let folder = Folder::new("backends-wire");
     let compare = |wire: &str| {
         let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "1", "--backend", "sleep", "--out", "out"];
-        let output = with_sleep(&folder, &[&words[..], &["--set", wire, "--progress", "never"]].concat());
+        let output = folder.run_with_sleep(&[&words[..], &["--set", wire, "--progress", "never"]].concat());
         (code(&output), stderr(&output))
     };
     assert_eq!(compare("wire.labels=8").0, 0, "8 is the default");
@@ -95,7 +88,7 @@ fn wire_settings_distinguish_runs() {
     // The same in a sweep, on a backend that reads the section.
     let words = ["sweep", "tiny", "--over", "wire.labels=4,8", "--schemes", "ecmp", "--seeds", "1", "--out", "swept"];
     assert_output(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
-    let output = with_sleep(&folder, &[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
+    let output = folder.run_with_sleep(&[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(std::fs::read_dir(folder.0.join("swept/runs")).unwrap().count(), 2);
 }
@@ -105,7 +98,7 @@ fn verify_reports_a_missing_backend() {
     let folder = Folder::new("backends-verify");
     let words =
         ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--out", "out", "--progress", "never"];
-    assert_eq!(code(&with_sleep(&folder, &words)), 0);
+    assert_eq!(code(&folder.run_with_sleep(&words)), 0);
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
     let page = std::fs::read_to_string(folder.0.join("out/sleep/report.html")).unwrap();
     for word in ["on sleep", "How long packets waited was not measured"] {
@@ -133,12 +126,12 @@ fn agree_fails_for_verdict_apart() {
     let folder = Folder::new("backends-agree");
     let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];
     // 7 us on the simulator; threads sleep longer.
-    assert_output(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
+    assert_output(&folder.run_with_sleep(&words), 1, &["apart", "ecmp"]);
     let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
     assert!(table.lines().nth(1).unwrap().ends_with(",apart"), "{table}");
-    assert_output(&with_sleep(&folder, &["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
+    assert_output(&folder.run_with_sleep(&["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
     let words = ["agree", "tiny", "--metric", "fct_means", "--out", "other"];
-    assert_output(&with_sleep(&folder, &words), 2, &["--metric", "did you mean `fct_mean`?"]);
+    assert_output(&folder.run_with_sleep(&words), 2, &["--metric", "did you mean `fct_mean`?"]);
 }
 
 #[test]
@@ -194,7 +187,7 @@ fn unsupported_keys_are_refused_by_name() {
 fn sweep_on_two_backends_compares_every_point() {
     let folder = Folder::new("backends-sweep");
     let words = ["sweep", "tiny", "--over", "transport.ack_every=1,4", "--schemes", "ecmp", "--backend", "sim,sleep"];
-    let result = json(&with_sleep(&folder, &[&words[..], &["--out", "out", "--format", "json"]].concat()));
+    let result = json(&folder.run_with_sleep(&[&words[..], &["--out", "out", "--format", "json"]].concat()));
     let rows = result["agreement"]["rows"].as_array().unwrap();
     let schemes: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
     assert_eq!(schemes, ["ack_every = 1, ecmp", "ack_every = 4, ecmp"]);
@@ -217,18 +210,18 @@ fn foreign_directory_is_unchanged() {
         let out = format!("{name}-there");
         std::fs::create_dir(folder.0.join(&out)).unwrap();
         folder.file(&format!("{out}/{name}"), "mine");
-        let refused = with_sleep(&folder, &[&words[..], &[&out]].concat());
+        let refused = folder.run_with_sleep(&[&words[..], &[&out]].concat());
         assert_eq!(code(&refused), 2, "{name}: {}", stderr(&refused));
         assert_eq!(folder.entries(&out), [name], "{name}");
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
-    assert_output(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["contains a single run", "--out DIR"]);
+    assert_output(&folder.run_with_sleep(&[&words[..], &["one"]].concat()), 2, &["contains a single run", "--out DIR"]);
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");
     let again = [&words[..], &["both"]].concat();
-    assert_eq!([code(&with_sleep(&folder, &again)), code(&with_sleep(&folder, &again))], [0, 0]);
+    assert_eq!([code(&folder.run_with_sleep(&again)), code(&folder.run_with_sleep(&again))], [0, 0]);
     for name in ["both/notes.txt", "both/sim/notes.txt"] {
         assert_eq!(std::fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
     }

@@ -695,6 +695,20 @@ fn run_that_can_never_finish_stalls() {
     assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");
 }
 
+/// Lost packets without a retransmission timeout: flows are open and no event is pending.
+#[test]
+fn run_without_timeouts_stalls_with_its_reason() {
+    let folder = Folder::new("stalled-without-timeouts");
+    ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
+    let output = folder.run(&words("run ring.toml --set fabric.shared_buffer=256MB --out run --format json"));
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no event is pending, but flow 0 (host0 to host2"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary["status"], "stalled");
+    assert!(summary["stall_reason"].as_str().unwrap().contains("`rto = \"never\"`"), "{summary}");
+    assert!(std::fs::read_to_string(folder.0.join("run/report.html")).unwrap().contains("no event is pending"));
+}
+
 /// A deadlock is an outcome: exit code 4 of a single run, a row's status in a comparison. Results have the cycle.
 #[test]
 fn deadlock_is_a_status() {
@@ -732,17 +746,15 @@ fn deadlock_is_a_status() {
 #[test]
 fn failed_run_does_not_stop_others_and_is_reported() {
     let folder = Folder::new("failed");
-    // A packet is lost without a retransmission timeout: flows are open and no event is pending.
+    // A fault from the start on fails the runs of this backend.
     ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
-    let arguments = words(
-        "sweep ring.toml --set fabric.shared_buffer=256MB --over fault.0.at=0us,900ms \
-        --schemes ops --seeds 2 --out out",
-    );
-    let output = folder.run(&arguments);
+    let arguments =
+        words("sweep ring.toml --backend sleep --over fault.0.at=0us,900ms --schemes ops --seeds 2 --out out");
+    let output = folder.run_with_sleep(&arguments);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     for part in [
         "2 of 4 runs failed",
-        "at = 0us, ops, seed 1: the simulation ended early",
+        "at = 0us, ops, seed 1: the run could not go on",
         "to see it again: anabranch run ring.toml",
     ] {
         assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));
@@ -751,10 +763,13 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["failed", "failed", "finished", "finished"]);
     // A failed run is repeated with --again only, and fails again.
-    assert_eq!((code(&folder.run(&arguments)), starts(&folder)), (3, 4));
-    assert_eq!((code(&folder.run(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)), (3, 6));
-    let output = folder.run(&words(
-        "compare ring.toml --set fabric.shared_buffer=256MB --schemes ops \
+    assert_eq!((code(&folder.run_with_sleep(&arguments)), starts(&folder)), (3, 4));
+    assert_eq!(
+        (code(&folder.run_with_sleep(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)),
+        (3, 6)
+    );
+    let output = folder.run_with_sleep(&words(
+        "compare ring.toml --backend sleep --schemes ops \
         --variant late=fault.0.at=900ms --seeds 2 --out compared --format json",
     ));
     assert_eq!(code(&output), 3, "{}", stderr(&output));
@@ -763,5 +778,5 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     assert_eq!(folder.entries("compared/runs"), ["late"]);
     let missing = folder.json_file("compared/interrupted.json");
     assert_eq!((missing["interrupted"].as_bool(), missing["missing"].as_array().map(Vec::len)), (Some(false), Some(2)));
-    assert!(missing["failed"]["ops, seed 1"].as_str().unwrap().contains("no event is pending"), "{missing}");
+    assert!(missing["failed"]["ops, seed 1"].as_str().unwrap().contains("a fault woke it"), "{missing}");
 }

@@ -7,7 +7,7 @@ use anabranch_testkit::rows;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 use tempfile::TempDir;
@@ -32,6 +32,13 @@ impl Folder {
     }
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
+    }
+    /// Runs the program with the backends `sim` and `sleep` (`examples/sleep_backend.rs`).
+    #[allow(dead_code)]
+    pub(crate) fn run_with_sleep(&self, arguments: &[&str]) -> Output {
+        let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
+        let mut command = Command::new(beside.join("examples/sleep_backend"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null()).output().unwrap()
     }
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));

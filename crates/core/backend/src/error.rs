@@ -24,7 +24,8 @@ pub enum RunError {
     /// An invariant failed: a bug (exit code 3).
     #[error("invariant failed: {0}")]
     Invariant(String),
-    /// Flows are open and no event is pending, without a circle of pauses (exit code 3); the text names flows, place and time.
+    /// Flows are open and no event is pending, without a circle of pauses or a lost packet that nothing retransmits (exit code
+    /// 3); the text names flows, place and time.
     #[error("the simulation ended early: {0}")]
     EndedEarly(String),
     /// The carrier of real packets failed (exit code 3); the text names cause and place.

@@ -28,6 +28,8 @@ pub struct RunRows {
     pub stalled_after: Option<Time>,
     /// The port with the most bytes of trimmed headers and control packets at that time, and these; `None`: none waits.
     pub stalled_port: Option<(String, u64)>,
+    /// Reason of a stall without a pending event; `None` where timeouts were pending, or without a stall.
+    pub stall_reason: Option<String>,
     /// Simulated time that was skipped, of a run with `run.skip`. `None`: without it.
     pub skipped: Option<Time>,
     /// Per flow, in flow order.

@@ -91,17 +91,27 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     // Pending timers of finished flows do not matter.
     let quiet = idle || all_done && Packets::live(&packets_of(&partitions)).next().is_none();
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
+    let mut stall_reason = None;
     if outcome == Outcome::Done
         && idle
         && !all_done
         && circle.is_empty()
         && let Some((_, flow)) = partitions.iter().filter_map(|p| p.hosts.open_flow()).min_by_key(|open| open.0)
     {
-        return Err(RunError::EndedEarly(format!("no event is pending, but {flow}")));
+        // Without timeouts, a lost packet can leave a flow open for good.
+        let dropped: u64 = partitions.iter().map(|p| p.cx.ports.queues.ledger.all_dropped()).sum();
+        if dropped == 0 || partitions.iter().any(|p| p.hosts.has_timeouts(plan)) {
+            return Err(RunError::EndedEarly(format!("no event is pending, but {flow}")));
+        }
+        stall_reason =
+            Some(format!("{flow}; {dropped} packets were dropped, and it has no timeout (`rto = \"never\"`)"));
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let span = Time::from_ps(plan.stall_span.unwrap_or(0));
-    let stalled_after = stalled.map(|stalled| stalled.saturating_sub(span));
+    let stalled_after = match stall_reason {
+        Some(_) => Some(latest(|partition| partition.progress())),
+        None => stalled.map(|stalled| stalled.saturating_sub(span)),
+    };
     let simulated = match stalled {
         Some(stalled) => stalled,
         None if interrupted => latest(|partition| partition.cx.now),
@@ -113,7 +123,8 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let series = partitions.iter().map(|partition| &partition.cx.series);
     check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
-    let end = End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, wall_seconds, jumps };
+    let end =
+        End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, stall_reason, wall_seconds, jumps };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)
 }
 

@@ -2,12 +2,13 @@
 
 mod common;
 use anabranch_backend::{Measure, Setup};
-use anabranch_outcome::FlowStatus;
-use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_topology::{FaultKind, FaultParameters};
+use anabranch_outcome::{FlowStatus, RunResult};
+use anabranch_settings::{Auto, Never, Parameters, Raw};
+use anabranch_topology::{Affects, FaultKind, FaultParameters};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 use common::*;
+use proptest::prelude::*;
 
 fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
     let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
@@ -289,5 +290,38 @@ fn stall_does_not_depend_on_threads() {
             (result.fingerprint, result.simulated, result.stalled_after, result.counters.timeouts),
             (results[0].fingerprint, results[0].simulated, results[0].stalled_after, results[0].counters.timeouts)
         );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Without timeouts, flows that lose packets stay open when nothing is left to happen: the run ends as stalled with a reason,
+    /// at the time of the last new byte or start.
+    #[test]
+    fn losses_without_timeouts_end_as_a_stall(
+        loss in 1u64..1001, at in 0u64..60, link in 0usize..4, data_only in any::<bool>(), number in 1usize..40,
+        most in 1u64..300_000, control in 0usize..3, scheme in 0usize..4, seed in any::<u64>(),
+    ) {
+        let fabric = two_leaves();
+        let list = random_flows(&fabric, number, most, 50_000_000, seed);
+        let scheme = ["ecmp", "ops", "flowbender", "letflow"][scheme];
+        let mut setup = roce_setup(fabric, list, scheme, Profile::Lossless);
+        let control = ["none", "dcqcn", "swift"][control];
+        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
+        roce(&mut setup).rto = Auto::Value(Never::Never);
+        // Pauses often; lost ones are never lifted.
+        setup.fabric.set("pfc_alpha", &Raw::Float(0.001)).unwrap();
+        let affects = if data_only { Affects::Data } else { Affects::All };
+        let link = ["leaf0-spine0", "leaf1-spine0", "host0-leaf0", "host3-leaf1"][link];
+        let fault = link_fault(FaultKind::PacketLoss, Time::from_us(at), link);
+        let setup = with_fault(setup, FaultParameters { loss: loss as f64 / 1000.0, affects, ..fault });
+        let result = run(&setup);
+        let is_open = result.flows.iter().any(|flow| flow.fct_ack.is_none());
+        prop_assert_eq!(result.stall_reason.is_some(), is_open && result.deadlock.is_empty());
+        prop_assert_eq!(result.stall_reason.is_some(), result.stalled_after.is_some());
+        prop_assert!(!is_open || result.counters.dropped > Some(0));
+        let end = |result: &RunResult| (result.stalled_after, result.stall_reason.clone(), result.fingerprint);
+        prop_assert_eq!(end(&result), end(&run_eager(&setup, 2)));
     }
 }

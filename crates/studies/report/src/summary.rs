@@ -111,6 +111,9 @@ declared! {
         pub stalled_port_bytes: Option<u64> => "integer", "B",
             "bytes of trimmed headers and control packets at that port; absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stall_reason: Option<String> => "text", "",
+            "why no event was pending, of a run that stalled so; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub skipped_s: Option<f64> => "real", "s",
             "simulated time that was skipped as steady (run.skip), 0 where nothing was; absent where not requested";
         #[serde(default)]
@@ -442,6 +445,7 @@ impl Summary {
             last_progress_s: result.stalled_after.map(Time::as_seconds),
             stalled_port: result.stalled_port.as_ref().map(|port| port.0.clone()),
             stalled_port_bytes: result.stalled_port.as_ref().map(|port| port.1),
+            stall_reason: result.stall_reason.clone(),
             skipped_s: result.skipped.map(Time::as_seconds),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
@@ -565,6 +569,11 @@ impl Summary {
         let port = self.stalled_port.as_ref().zip(self.stalled_port_bytes).map(|(port, bytes)| {
             format!("; {bytes} B of trimmed headers and control packets wait at {port}, more than at any other port")
         });
+        if let Some(reason) = &self.stall_reason {
+            return Some(format!(
+                "The run stalled: no event is pending, but {reason}; the last byte arrived by {since}"
+            ));
+        }
         Some(format!(
             "The run stalled: no open flow has received a byte since {since}, and no start, fault or change of tables is due; it ended at {end}, after `run.stall_after` timeouts{}",
             port.unwrap_or_default()
@@ -812,6 +821,7 @@ mod tests {
         let summary = Summary {
             deadlock: text(),
             last_progress_s: Some(0.0),
+            stall_reason: Some(String::new()),
             datapath: Some("udp".into()),
             longest_pause_s: Some(0.0),
             machine_load: Some(MachineLoad::default()),

@@ -11,7 +11,7 @@ pub(super) enum Ending {
     Done { fingerprint: Option<u64>, tables: Vec<(String, String)>, summary: String },
     /// The scenario cannot be run: invalid input.
     Refused(String),
-    /// An invariant failed, or flows are open and no event is pending.
+    /// An invariant failed, or flows are open and no event is pending without a reason.
     Broken(String),
     /// The run exceeded its time limit and ended when interrupted.
     Slow,

@@ -252,19 +252,23 @@ impl Hosts {
         }
     }
 
+    /// Returns `true` if an open flow retransmits after a timeout.
+    pub(crate) fn has_timeouts(&self, plan: &Plan<'_>) -> bool {
+        self.open_senders().any(|open| plan.transports.of(open.of.transport).max_timeout().is_some())
+    }
+
     /// Returns the open flow with the lowest number and a message about it.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
         let open = self.open_senders().min_by_key(|open| open.of.flow)?;
         let (flow, src, dst) = (open.of.flow, open.of.src, open.of.dst);
         let started = Time::from_ps(self.sent(flow).started);
         let message = format!(
-            "flow {} (host{} to host{}, started at {started}) has {} of {} packets acknowledged and {} B in flight",
+            "flow {} (host{} to host{}, started at {started}) has {} of {} packets acknowledged",
             flow.0,
             src.0,
             dst.0,
             open.sender.cumulative(),
             open.sender.packets(),
-            open.sender.in_flight(),
         );
         Some((flow, message))
     }

@@ -31,6 +31,7 @@ pub(crate) struct End {
     pub(crate) interrupted: bool,
     pub(crate) deadlock: Vec<String>,
     pub(crate) stalled_after: Option<Time>,
+    pub(crate) stall_reason: Option<String>,
     pub(crate) wall_seconds: f64,
     /// Jumps of a run with `run.skip`; `None`: without it.
     pub(crate) jumps: Option<Vec<Jump>>,
@@ -133,6 +134,7 @@ pub(crate) fn collect(
         deadlock: end.deadlock,
         stalled_after: end.stalled_after.map(with_jumps),
         stalled_port: end.stalled_after.and_then(|_| links::most_control(plan, &partitions)),
+        stall_reason: end.stall_reason,
         counters: counters.into(),
         conservation: Some(conservation),
         series,

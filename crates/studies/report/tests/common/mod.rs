@@ -108,6 +108,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         deadlock: vec![],
         stalled_after: None,
         stalled_port: None,
+        stall_reason: None,
         skipped: None,
         interrupted: false,
         flows,
