@@ -95,6 +95,28 @@ fn figures_of_a_style_are_drawn_beside_the_page() {
 }
 
 /// A scheme over a dead spine stalls, and it is the baseline: nothing is compared with it, and the reason is no other.
+/// Messages of a host wait for each other: the tables and the page of a comparison show it beside slowdowns of 1.
+#[test]
+fn tables_show_waits_at_the_nic() {
+    let folder = folder("nic-waits");
+    let flows: String = (0..1_000).map(|_| "0,1,4096,0\n").collect();
+    folder.file("messages.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
+    folder.file(
+        "messages.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 1\nspines = 1\nhosts_per_leaf = 2\nlink_rate = \"100Gbps\"\n\
+         [[workload]]\nkind = \"file\"\nformat = \"csv\"\npath = \"messages.csv\"\n",
+    );
+    // 999 packets of 4096 + 64 B at 100 Gb/s: 332.467 us.
+    assert!(succeeds(&folder, &["run", "messages.toml", "--out", "one"]).contains("  332.47"));
+    let text = succeeds(&folder, &["compare", "messages.toml", "--schemes", "ecmp,ops", "--out", "both"]);
+    assert!(text.contains("NIC wait") && text.contains("  332  "), "{text}");
+    let page = std::fs::read_to_string(folder.0.join("both/report.html")).unwrap();
+    assert!(page.contains("wait at the NIC,<br>max") && page.contains(">332<"), "no wait on the page");
+    // One message per host waits for nothing.
+    let alone = succeeds(&folder, &["run", "tiny", "--out", "alone"]);
+    assert!(!alone.contains("NIC wait"), "{alone}");
+}
+
 #[test]
 fn a_stalled_baseline_is_the_reason() {
     let folder = folder("stalled-baseline");

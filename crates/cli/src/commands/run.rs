@@ -116,17 +116,21 @@ pub(super) fn print_result_paths(directory: &Path, page: &Path) {
 
 fn text(summary: &Summary) -> String {
     // Workloads are not pooled: one with many flows would hide the others.
-    let rows: Vec<Vec<String>> = match summary.workloads.len() {
-        0 | 1 => vec![row("all", &summary.all)],
-        _ => summary.workloads.iter().map(|(name, flows)| row(name, flows)).collect(),
+    let parts: Vec<(&str, &FlowSummary)> = match summary.workloads.len() {
+        0 | 1 => vec![("all", &summary.all)],
+        _ => summary.workloads.iter().map(|(name, flows)| (name.as_str(), flows)).collect(),
     };
+    let waited = parts.iter().any(|(_, flows)| flows.nic_wait_us.max.is_some_and(|max| max > 0.0));
+    let rows: Vec<Vec<String>> = parts.iter().map(|(name, flows)| row(name, flows, waited)).collect();
     let kind = serde_json::to_value(summary.all.fct_kind).unwrap_or_default();
     let mut out = format!("{}, {}, seed {}\n\n", summary.scenario, summary.scheme, summary.seed);
     let numbers = ["mean", "p50", "p99", "max"];
     let columns = numbers.map(|n| format!("FCT (us) {n}")).into_iter().chain(numbers.map(|n| format!("slowdown {n}")));
-    let header: Vec<String> = ["workload", "flows", "finished"].map(String::from).into_iter().chain(columns).collect();
+    let waits = ["NIC wait (us) mean", "NIC wait (us) max"].into_iter().filter(|_| waited).map(String::from);
+    let header: Vec<String> =
+        ["workload", "flows", "finished"].map(String::from).into_iter().chain(columns).chain(waits).collect();
     // Slowdown is more informative than time, and the tail more than the median.
-    let least = ["FCT (us) p50", "slowdown p50", "FCT (us) max", "FCT (us) p99", "slowdown mean"];
+    let least = ["FCT (us) p50", "slowdown p50", "FCT (us) max", "NIC wait (us) mean", "FCT (us) p99", "slowdown mean"];
     out += &Table::new(&header, rows).hide_first(&least).full_table_in("summary.json").draw();
     let c = &summary.counters.totals;
     let per_ack =
@@ -205,7 +209,8 @@ fn simulation_speed(summary: &Summary) -> String {
     )
 }
 
-fn row(name: &str, flows: &FlowSummary) -> Vec<String> {
+/// Row of a workload, with the waits at NICs if some are shown.
+fn row(name: &str, flows: &FlowSummary, waits: bool) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |v| format!("{v:.2}"));
     let (fct, slowdown) = (&flows.fct_us, &flows.slowdown);
     let unlisted = flows.unlisted.unwrap_or_default();
@@ -213,5 +218,7 @@ fn row(name: &str, flows: &FlowSummary) -> Vec<String> {
     let mut row = vec![name.to_string(), count(total), count(finished)];
     let numbers = [fct.mean, fct.p50, fct.p99, fct.max, slowdown.mean, slowdown.p50, slowdown.p99, slowdown.max];
     row.extend(numbers.map(number));
+    let waited = [flows.nic_wait_us.mean, flows.nic_wait_us.max];
+    row.extend(waited.into_iter().filter(|_| waits).map(number));
     row
 }

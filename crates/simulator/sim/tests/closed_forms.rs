@@ -264,3 +264,17 @@ fn small_messages_of_a_nic_pay_for_their_headers() {
         assert!(last.abs_diff(expected) <= 2 * (v + w) * WIRE, "{v}:{w}: {last} and {expected} ps");
     }
 }
+
+/// Messages of one packet that start at once leave one after the other: the i-th waits i wire times at its NIC, and its completion
+/// time, from its first packet on, is that of a message alone.
+#[test]
+fn messages_of_one_host_wait_for_each_other() {
+    for n in [1, 10, 1_000] {
+        let list: Vec<_> = (0..n).map(|_| (0, 1, 4096, 0)).collect();
+        let result = run(&unconstrained(setup(two_leaves(), flows(&list), "ecmp")));
+        let mut waits: Vec<_> = result.flows.iter().map(|flow| flow.nic_wait.expect("it was sent").ps()).collect();
+        waits.sort_unstable();
+        assert_eq!(waits, (0..n).map(|i| i * WIRE).collect::<Vec<_>>());
+        assert!(result.flows.iter().all(|flow| flow.fct_rx == Some(Time::from_ps(2 * (WIRE + DELAY)))));
+    }
+}

@@ -105,6 +105,8 @@ macro_rules! all_metrics {
             flows("slowdown_p99_large", "slowdown of flows from 10 MB, 99th percentile", "", |f| f.slowdown_p99_large),
             flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
             flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
+            flows("nic_wait_mean", "wait at the NIC, mean", "us", |f| f.nic_wait_us.mean),
+            flows("nic_wait_max", "wait at the NIC, max", "us", |f| f.nic_wait_us.max),
             flows("completion", "completion time", "us", |f| f.completion_us),
             flows("group_completion_p50", "completion of a group, median", "us", |f| f.groups.as_ref()?.completion_us.p50),
             flows("group_completion_p99", "completion of a group, 99th percentile", "us", |f| f.groups.as_ref()?.completion_us.p99),

@@ -15,6 +15,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("slowdown_p99", "slowdown\np99", true),
     ("slowdown_p50", "slowdown\nmedian", true),
     ("fct_ratio_max", "max FCT\nover ideal", true),
+    ("nic_wait_max", "NIC wait\n[us] max", false),
     ("fct_mean", "FCT [us]\nmean", true),
 ];
 

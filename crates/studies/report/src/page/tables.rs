@@ -9,7 +9,16 @@ use crate::{
 use minijinja::{Value, context};
 
 /// Metrics of flows that fit side by side.
-const FLOWS: &[&str] = &["slowdown_p50", "slowdown_p99", "slowdown_max", "fct_mean", "fct_p99", "fct_ratio_max"];
+const FLOWS: &[&str] = &[
+    "slowdown_p50",
+    "slowdown_p99",
+    "slowdown_max",
+    "fct_mean",
+    "fct_p99",
+    "fct_ratio_max",
+    "nic_wait_mean",
+    "nic_wait_max",
+];
 
 const NETWORK: &[&str] =
     &["trimmed", "dropped", "retransmitted", "timeouts", "out_of_order_share", "packets_per_ack", "max_queue"];
