@@ -100,3 +100,22 @@ fn steady_state_is_skipped_where_there_is_one() {
         stderr(&output)
     );
 }
+
+/// Four links of 1 us at 400 Gb/s, 83.2 ns out and 1.28 ns back on each: 8337.92 ns or 416,896 B. These are 101 packets of 4160 B,
+/// and an acknowledgement covers 4: 436,800 B fill the path.
+#[test]
+fn check_warns_once_of_a_window_that_cannot_fill_a_path() {
+    let folder = Folder::new("short-window");
+    let warned = |window: &str| {
+        let output = folder.run(&["check", "permutation-128", "--set", &format!("transport.window={window}")]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let text = stderr(&output);
+        text.lines().filter(|line| line.contains("`window`: ")).map(String::from).collect::<Vec<_>>()
+    };
+    let warning = "`window`: 100000B cannot fill a path of 416896B (its BDP) with an acknowledgement per 4 packets; \"436800B\" can";
+    let lines = warned("100kB");
+    assert!(lines.len() == 1 && lines[0].ends_with(warning), "{lines:?}");
+    for window in ["1.5bdp", "436800B", "auto"] {
+        assert!(warned(window).is_empty(), "{window}");
+    }
+}

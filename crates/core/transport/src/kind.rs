@@ -118,6 +118,10 @@ pub trait Constants: Clone + Debug {
     fn check(&self, _network: &Network) -> Result<(), String> {
         Ok(())
     }
+    /// Returns the window in use and the smallest default that fills a path of `network`, in bytes, if the one in use cannot.
+    fn short_window(&self, _network: &Network) -> Option<(u64, u64)> {
+        None
+    }
     /// Packets per window, for memory estimates.
     fn window_packets(&self) -> u64 {
         128

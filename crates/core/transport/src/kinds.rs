@@ -122,6 +122,11 @@ impl DerefMut for TransportParameters {
 }
 
 impl Transport {
+    /// See [`Constants::short_window`].
+    pub fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
+        of!(self, Transport(it) => it.short_window(network))
+    }
+
     /// Resolves `parameters`, which must have passed `check`.
     pub fn new(parameters: &TransportParameters, network: &Network) -> Self {
         made!(parameters, TransportParameters(parameters) => Transport(parameters.resolve(network)))

@@ -249,3 +249,51 @@ fn no_timeout_is_shorter_than_a_round_trip() {
         (Auto::Value(Time::from_us(100)), Auto::Value(Time::from_us(100)));
     assert_eq!(run(&irn).counters.retransmitted, Some(0));
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A window is reported as too short exactly if a lone long flow is slower than over its link alone; the window named fills it.
+    #[test]
+    fn short_windows_are_reported(
+        mbps in 1_000u64..900_000, delay_ns in 1u64..20_000, ack_every in 1u32..17, packets in 1u64..80, far in any::<bool>(),
+        is_roce in any::<bool>(),
+    ) {
+        // Pacing rounds at each packet, but not at these rates.
+        let paced = [1_000, 10_000, 25_000, 40_000, 100_000, 200_000, 400_000, 800_000];
+        let mbps = if is_roce { paced[mbps as usize % paced.len()] } else { mbps };
+        let fabric = leaf_spine(2, &format!("{mbps}Mbps"), &format!("{delay_ns}ns"));
+        let lone = |window: u64, size: u64| {
+            let set = flows(&[(0, if far { 2 } else { 1 }, size, 0)]);
+            if is_roce {
+                let mut setup = roce_setup(fabric.clone(), set, "ecmp", Profile::Irn);
+                setup.fabric.set("ecn", &Raw::Bool(false)).unwrap();
+                let options = [("congestion_control", "none"), ("rto_low", "1s"), ("rto_high", "1s")];
+                options.iter().for_each(|(key, value)| roce(&mut setup).set(key, &text(value)).unwrap());
+                roce(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+                return setup;
+            }
+            let mut setup = unconstrained(setup(fabric.clone(), set, "ecmp"));
+            uet(&mut setup).set("rto", &text("1s")).unwrap();
+            uet(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+            uet(&mut setup).ack_every = ack_every;
+            setup
+        };
+        let packet = if is_roce { 1000 } else { 4160 };
+        let is_slow = |setup: &Setup| {
+            let flow = &run(setup).flows[0];
+            // Times round to picoseconds at each link.
+            flow.fct_rx.unwrap() > flow.ideal_rx + Time::from_ps(10)
+        };
+        let size = 3_000_000;
+        let short = lone(packets * packet, size);
+        let reported = anabranch_fabric::short_window(&short);
+        prop_assert_eq!(reported.is_some(), is_slow(&short), "{:?}", reported);
+        if let Some(text) = reported {
+            let filling: u64 = text.rsplit('"').nth(1).and_then(|bytes| bytes.strip_suffix('B')?.parse().ok()).expect("bytes");
+            prop_assert!(!is_slow(&lone(filling, size)));
+            prop_assert_eq!(anabranch_fabric::short_window(&lone(filling, size)), None);
+        }
+        prop_assert_eq!(anabranch_fabric::short_window(&lone(packets * packet, packets * packet / 2)), None, "short flows");
+    }
+}

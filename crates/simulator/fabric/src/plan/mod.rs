@@ -22,6 +22,7 @@ pub(crate) use links::LinkPlan;
 pub(crate) use marking::Marking;
 use pairs::UsedPairs;
 pub(crate) use tables::Tables;
+pub use transports::short_window;
 pub(crate) use transports::{FlowTransports, TransportId};
 
 use crate::{

@@ -2,11 +2,13 @@
 
 use super::{Limits, pairs::UsedPairs};
 use anabranch_backend::{Scheduling, Setup};
+use anabranch_settings::{Auto, Setting};
 use anabranch_topology::Topology;
 use anabranch_transport::{Network, Transport};
-use anabranch_units::{Rate, Time};
-use anabranch_workload::Flow;
+use anabranch_units::{BytesOrBdp, Rate, Time};
+use anabranch_workload::{Flow, GroupTemplate};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// Number of a transport among those of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,35 @@ fn share(setup: &Setup, class: usize) -> (u64, u64) {
         None => (1, fabric.classes.len().max(1) as u64),
         Some(own) => (*own.max(&1), fabric.class_weights.iter().fold(0u64, |sum, weight| sum.saturating_add(*weight))),
     }
+}
+
+/// Returns a warning where the window that `setup` sets cannot fill the path of a flow that is longer; of several such pairs,
+/// for the one with the longest path.
+pub fn short_window(setup: &Setup) -> Option<String> {
+    if setup.transport.entries().contains(&("window", Auto::<BytesOrBdp>::Auto.write())) {
+        return None;
+    }
+    let pairs = UsedPairs::new(setup);
+    let of_groups = setup.flows.templates.iter().flat_map(GroupTemplate::of_ranks);
+    let longest_flow = setup.flows.flows.iter().chain(of_groups).map(|flow| flow.size).max()?;
+    let mut known = BTreeSet::new();
+    for pair in &pairs.list {
+        known.insert((pair.capacity.bytes_in(pair.base_rtt), pair.base_rtt, pair.key.own, pair.nic_rate));
+    }
+    let short = known.into_iter().rev().find_map(|(bdp, base_rtt, own, nic_rate)| {
+        let network = Network { base_rtt, bdp, nic_rate, longest: pairs.longest, ..Network::default() };
+        let transport = setup.own_transports.get(&u32::from(own)).unwrap_or(&setup.transport);
+        let (window, filling) = Transport::new(transport, &network).short_window(&network)?;
+        (longest_flow > window).then_some((bdp, window, filling))
+    });
+    let (bdp, window, filling) = short?;
+    let (per_ack, s) = match setup.transport.packets_per_ack() {
+        1 => (String::new(), ""),
+        packets => (packets.to_string() + " ", "s"),
+    };
+    Some(format!(
+        "[transport]: `window`: {window}B cannot fill a path of {bdp}B (its BDP) with an acknowledgement per {per_ack}packet{s}; \"{filling}B\" can"
+    ))
 }
 
 impl FlowTransports {

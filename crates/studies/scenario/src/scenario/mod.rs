@@ -562,6 +562,7 @@ impl Scenario {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
         let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
+        let short = if *backend == SIMULATOR { anabranch_fabric::short_window(setup) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         let unsettled = run::rarely_settles(setup);
         let kept = match self.measure.flow_rows {
@@ -573,6 +574,7 @@ impl Scenario {
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
             .chain(topology::slow_ideal(&setup.topology))
             .chain(kept)
+            .chain(short)
             .chain(dead)
             .chain(long)
             .chain(cells)

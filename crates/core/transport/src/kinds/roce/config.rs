@@ -132,6 +132,12 @@ impl Constants for RoceConfig {
         }
     }
 
+    fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
+        // Only payload counts, and a packet leaves while less than a window is in flight.
+        let packets = network.bdp.div_ceil(self.mtu + self.header);
+        (self.window.div_ceil(self.mtu) < packets).then(|| (self.window, packets * self.mtu))
+    }
+
     fn early_packets(&self) -> u64 {
         if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }

@@ -47,6 +47,11 @@ pub struct UetConfig {
     pub cc: CcConfig,
 }
 
+/// Returns a window that fills a link: an acknowledgement waits for the packets that it covers, which others follow meanwhile.
+fn filling_window(bdp: u64, packet: u64, ack_every: u32) -> u64 {
+    bdp.next_multiple_of(packet).saturating_add(u64::from(ack_every).saturating_mul(packet))
+}
+
 impl UetConfig {
     /// Resolves `transport` for `network`; values out of range are replaced by the nearest valid one.
     pub fn new(transport: &UetTransport, network: &Network) -> Self {
@@ -57,11 +62,9 @@ impl UetConfig {
         let (base_rtt, bdp) = if is_longest { network.longest } else { (network.base_rtt, network.bdp) };
         let network = &Network { base_rtt, bdp, ..*network };
         let ack_every = uet.ack_every.max(1);
-        // An acknowledgement waits for the packets that it covers: a default window fills the link meanwhile.
         let coalesced = u64::from(ack_every).saturating_mul(mtu + header);
-        let fills = bdp.next_multiple_of(mtu + header).saturating_add(coalesced);
         let window = match uet.window {
-            Auto::Auto => DEFAULT_WINDOW.bytes(bdp).max(fills),
+            Auto::Auto => DEFAULT_WINDOW.bytes(bdp).max(filling_window(bdp, mtu + header, ack_every)),
             Auto::Value(window) => window.bytes(bdp).max(mtu + header),
         };
         let ack_delay = match uet.ack_delay {
@@ -143,6 +146,13 @@ impl Constants for UetConfig {
             "transport.rto: found {rto}, expected at least the base round trip of {rtt}: every packet would be retransmitted \
              before its acknowledgement can arrive"
         ))
+    }
+
+    fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
+        let packet = self.mtu + self.header;
+        // Sent when the acknowledgement of the first packet arrives: a round trip, and the packets after it that it covers.
+        let needed = network.bdp.div_ceil(packet).saturating_add(u64::from(self.ack_every) - 1);
+        (self.window / packet < needed).then(|| (self.window, filling_window(network.bdp, packet, self.ack_every)))
     }
 
     fn window_packets(&self) -> u64 {
