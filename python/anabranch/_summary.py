@@ -257,6 +257,8 @@ class Summary(FlowSummary):
     """Time of the last received byte in seconds, of a stalled run; `None` elsewhere."""
     stall_reason: str | None = None
     """Why no event was pending, of a run that stalled so; `None` elsewhere."""
+    ideal_note: str | None = None
+    """Why ideal times, and so slowdowns, are not exact; `None` where they are."""
     unfinished_named: Sequence[str] = ()
     warmup_s: float = 0.0
     flows_wait: bool = False

@@ -117,6 +117,22 @@ fn tables_show_waits_at_the_nic() {
     assert!(!alone.contains("NIC wait"), "{alone}");
 }
 
+/// NICs of 1.6 Tb/s over uplinks of 400 Gb/s: the ideal is a bound, which `check`, the page and the summary show.
+#[test]
+fn ideals_that_are_not_exact_are_said() {
+    let folder = folder("ideal-note");
+    folder.file("narrow.toml", &SCENARIO.replacen("[[workload]]", "host_link_rate = \"1600Gbps\"\n[[workload]]", 1));
+    let output = folder.run(&["check", "narrow.toml"]);
+    assert!(stderr(&output).contains("Ideal times are lower bounds"), "{}", stderr(&output));
+    succeeds(&folder, &["run", "narrow.toml", "--out", "narrow"]);
+    let page = std::fs::read_to_string(folder.0.join("narrow/report.html")).unwrap();
+    assert!(page.contains("Ideal times are lower bounds"), "no note on the page");
+    let note = folder.json_file("narrow/summary.json")["ideal_note"].clone();
+    assert!(note.as_str().unwrap().contains("slower than its hosts' links (first: host"), "{note}");
+    succeeds(&folder, &["run", "two.toml", "--out", "wide"]);
+    assert!(folder.json_file("wide/summary.json")["ideal_note"].is_null());
+}
+
 #[test]
 fn a_stalled_baseline_is_the_reason() {
     let folder = folder("stalled-baseline");

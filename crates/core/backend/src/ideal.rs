@@ -1,6 +1,6 @@
 use crate::{FabricParameters, IdealFct, Setup, WireTimes};
 use anabranch_outcome::FlowRow;
-use anabranch_topology::{BasePaths, FaultAction, LinkId, NodeId, Pairs, Step, Topology};
+use anabranch_topology::{BasePaths, FaultAction, Link, LinkId, NodeId, Pairs, Step, Topology};
 use anabranch_units::{Rate, Serialiser, Time};
 use anabranch_workload::{Flow, Medium};
 
@@ -120,6 +120,13 @@ impl Between {
         topology.link(self.up).rate.min(topology.link(self.down).rate)
     }
 
+    /// Returns `true` if a train takes the fastest path as if it were the only one: no link of it is slower than both hosts.
+    fn is_exact(&self, topology: &Topology) -> bool {
+        let hosts = self.hosts(topology);
+        let delays = self.path.iter().map(|link| delay(topology, *link)).sum::<Time>();
+        self.is_only || delays == self.delay && self.path.iter().all(|link| topology.link(*link).rate >= hosts)
+    }
+
     /// Returns the largest rate over all paths.
     fn slowest(&self, topology: &Topology) -> Rate {
         if self.is_only {
@@ -205,6 +212,31 @@ impl Between {
         // A port may round a picosecond down.
         delay(topology, self.up) + ends + Time::from_ps((least as u64).saturating_sub(1))
     }
+}
+
+/// Returns a sentence without its full stop where the ideal times of `setup` are not exact, with the first such flow; `None` if
+/// all are.
+pub fn ideal_note(setup: &Setup) -> Option<String> {
+    let mut ideals = IdealTimes::new(setup);
+    let raised = ideals.raised.take();
+    let topology = raised.as_deref().unwrap_or(&setup.topology);
+    let (of_hosts, others): (Vec<&Link>, Vec<&Link>) =
+        topology.links.iter().partition(|link| link.from.0.min(link.to.0) < topology.hosts);
+    let rates = |links: &[&Link]| links.iter().map(|link| link.rate).collect::<Vec<_>>();
+    let is_alike = ideals.any.is_none() && ideals.pairs.are_alike();
+    if is_alike && rates(&others).into_iter().min() >= rates(&of_hosts).into_iter().max() {
+        return None;
+    }
+    let mut over_network = setup.flows.all_flows().filter(|flow| flow.medium == Medium::Network);
+    let first = over_network.find(|flow| !ideals.between(topology, flow.src, flow.dst).is_exact(topology))?;
+    let [src, dst] = [first.src, first.dst].map(|host| &topology.node(NodeId(host)).name);
+    let what = match setup.fabric.ideal_fct {
+        IdealFct::RttAndBytes => "those of one path at the rate of the NIC",
+        IdealFct::LoneFlow | IdealFct::Transmission => "lower bounds, so that slowdowns may be too high",
+    };
+    Some(format!(
+        "Ideal times are {what}, where the paths of a flow differ or are slower than its hosts' links (first: {src} to {dst})"
+    ))
 }
 
 /// Returns a description of a simulated flow that took less than its ideal time, which none can; `None` if it did not.

@@ -13,7 +13,7 @@ mod window;
 
 pub use backend::{Backend, RunOptions, run};
 pub use error::{Refusal, RunError};
-pub use ideal::below_ideal;
+pub use ideal::{below_ideal, ideal_note};
 pub use jobs::job_rows;
 pub use parameters::{
     BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, ReplyPaths, Scheduling,

@@ -186,6 +186,27 @@ proptest! {
         };
         prop_assert_eq!(of(0), of(turn));
     }
+
+    /// Without a note, a flow over the fastest spine alone takes the ideal time. Slow spines beside it need no note.
+    #[test]
+    fn ideals_without_a_note_are_exact(draws in draws(), spines in 1..6usize, packets in 1..200u64) {
+        let of = |draws: &[(u64, u64)]| {
+            let graph = leaf_spine(draws.len() as u64, &|spine| draws[spine as usize]);
+            unconstrained(setup(graph, flows(&[(0, 1, packets * 4096, 0)]), "ecmp"))
+        };
+        let draws = &draws[..spines];
+        let time = |(rate, delay): (u64, u64)| Rate::gbps(rate).wire_time(4160) + Time::from_ns(delay);
+        let fastest = *draws.iter().min_by_key(|draw| time(**draw)).expect("a spine");
+        let is_nearest = draws.iter().all(|draw| draw.1 >= fastest.1);
+        let note = anabranch_backend::ideal_note(&of(draws));
+        prop_assert_eq!(note.is_none(), spines == 1 || fastest.0 >= 400 && is_nearest, "{:?}", note);
+        if note.is_none() {
+            let ideal = run(&of(draws)).flows[0].ideal_rx;
+            let alone = run(&of(&[fastest])).flows[0].fct_rx.expect("a finished flow");
+            // Rates that do not divide round to picoseconds at each link.
+            prop_assert!(alone.ps().abs_diff(ideal.ps()) <= 10, "{alone} for {ideal}");
+        }
+    }
 }
 
 fn draws() -> impl Strategy<Value = Vec<(u64, u64)>> {

@@ -123,6 +123,8 @@ pub struct RunMeta {
     pub classes: Vec<String>,
     /// Flows that start earlier than this after the first flow are run but not measured.
     pub warmup: Time,
+    /// Sentence on ideal times that are not exact; `None` if all are.
+    pub ideal_note: Option<String>,
     /// `true` if measured flows wait for others (a collective).
     pub flows_wait: bool,
     /// Peak resident memory of the process; `None` if the system does not report it.

@@ -93,7 +93,8 @@ fn warnings(runs: &[Summary]) -> Vec<String> {
     let mut shared: Vec<(String, Vec<String>)> = vec![];
     for run in runs {
         let name = format!("{}, seed {}", run.scheme, run.seed);
-        for warning in run.warnings() {
+        let ideals = run.ideal_note.iter().map(|sentence| format!("{sentence}."));
+        for warning in run.warnings().into_iter().chain(ideals) {
             match shared.iter_mut().find(|(other, _)| *other == warning) {
                 Some((_, names)) => names.push(name.clone()),
                 None => shared.push((warning, vec![name.clone()])),

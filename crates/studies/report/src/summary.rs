@@ -114,6 +114,9 @@ declared! {
         pub stall_reason: Option<String> => "text", "",
             "why no event was pending, of a run that stalled so; absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ideal_note: Option<String> => "text", "",
+            "why ideal times, and so slowdowns, are not exact; absent where they are";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub skipped_s: Option<f64> => "real", "s",
             "simulated time that was skipped as steady (run.skip), 0 where nothing was; absent where not requested";
         #[serde(default)]
@@ -446,6 +449,7 @@ impl Summary {
             stalled_port: result.stalled_port.as_ref().map(|port| port.0.clone()),
             stalled_port_bytes: result.stalled_port.as_ref().map(|port| port.1),
             stall_reason: result.stall_reason.clone(),
+            ideal_note: meta.ideal_note.clone(),
             skipped_s: result.skipped.map(Time::as_seconds),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
@@ -822,6 +826,7 @@ mod tests {
             deadlock: text(),
             last_progress_s: Some(0.0),
             stall_reason: Some(String::new()),
+            ideal_note: Some(String::new()),
             datapath: Some("udp".into()),
             longest_pause_s: Some(0.0),
             machine_load: Some(MachineLoad::default()),

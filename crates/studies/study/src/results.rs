@@ -354,6 +354,7 @@ pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads:
         load_balancers: setup.load_balancers.iter().map(|b| b.name.clone()).collect(),
         classes: setup.fabric.classes.clone(),
         warmup: scenario.run.warmup,
+        ideal_note: anabranch_backend::ideal_note(setup),
         flows_wait: setup.flows.all_flows().any(|flow| {
             matches!(flow.start, anabranch_workload::Start::On(_))
                 && setup.flows.workloads[usize::from(flow.workload)].measured

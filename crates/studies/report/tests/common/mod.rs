@@ -33,6 +33,7 @@ const HOSTS: u64 = 128;
 
 pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
     RunMeta {
+        ideal_note: None,
         scenario: "Web search on a 128-host leaf-spine".to_string(),
         scheme: scheme.to_string(),
         seed,

@@ -572,7 +572,7 @@ impl Scenario {
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
-            .chain(topology::slow_ideal(&setup.topology))
+            .chain(anabranch_backend::ideal_note(setup))
             .chain(kept)
             .chain(short)
             .chain(dead)

@@ -10,7 +10,7 @@ use crate::{
 use anabranch_random::name_key;
 use anabranch_settings::Raw;
 use anabranch_topology::{
-    Guidance, Guide, LinkId, LinkOverride, NodeId, NodeKind, Topology, TopologyError, TopologyParameters,
+    Guidance, Guide, LinkOverride, NodeId, NodeKind, Topology, TopologyError, TopologyParameters,
 };
 use anabranch_units::Rate;
 use anabranch_workload::{HostView, LowDiameter, ServerParameters, ServerView};
@@ -170,23 +170,4 @@ fn groups(topology: &Topology) -> Vec<u32> {
         }
     }
     (0..group.len() as u32).map(|switch| find(&mut group, switch)).collect()
-}
-
-/// Returns a warning if the path of the ideal times, the first shortest one, is slower than another one.
-pub(crate) fn slow_ideal(topology: &Topology) -> Option<String> {
-    let slow = |node: &NodeId| {
-        let uplinks: Vec<LinkId> = topology.uplinks_of(*node).collect();
-        let rate = |link: &LinkId| topology.link(*link).rate;
-        let fastest = uplinks.iter().max_by_key(|link| rate(link))?;
-        let first = uplinks.first().filter(|first| rate(first) < rate(fastest))?;
-        Some((*first, *fastest))
-    };
-    let switches = (topology.hosts..topology.nodes.len() as u32).map(NodeId);
-    let (first, fastest) = switches.filter_map(|node| slow(&node)).next()?;
-    let named = |link: LinkId| format!("{} ({})", topology.link_name(link), topology.link(link).rate);
-    Some(format!(
-        "[topology]: slowdowns are over the first shortest path, and {} is slower than {}: they are too low; use completion times",
-        named(first),
-        named(fastest)
-    ))
 }
