@@ -338,7 +338,8 @@ fn text(sweep: &Table) -> String {
         let shown = sweep.table(others).0.len();
         let names: Vec<String> =
             sweep.table(2).0.split_off(shown).into_iter().filter(|name| name != "change").collect();
-        text += &format!("columns hidden (narrow terminal), see sweep.csv: {}\n", names.join(", "));
+        let note = format!("columns hidden (narrow terminal), see sweep.csv: {}", names.join(", "));
+        text += &(wrapped(&note, width()) + "\n");
     }
     text += "\n";
     for note in sweep.notes() {

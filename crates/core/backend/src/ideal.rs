@@ -79,10 +79,12 @@ impl IdealTimes {
     fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Between {
         let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
         let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+        let rounds = self.wire.0 != WireTimes::Exact;
         let Some([full, empty]) = self.any.as_mut().filter(|_| from != to) else {
+            let is_rounded = rounds && !self.pairs.are_alike();
             let pair = self.pairs.between(topology, src, dst);
             let (path, steps) = (pair.path.into(), pair.steps.into());
-            return Between { up, path, down, is_only: pair.is_only, delay: pair.delay, steps };
+            return Between { up, path, down, is_only: pair.is_only, is_rounded, delay: pair.delay, steps };
         };
         let inner = |path: &[LinkId]| path[1..path.len() - 1].into();
         let path: Box<[LinkId]> = inner(full.path(topology, src, dst));
@@ -94,7 +96,7 @@ impl IdealTimes {
             || topology.out_links(from).iter().copied().filter(|link| topology.link(*link).to.0 >= topology.hosts);
         let into = topology.out_links(to).iter().filter(|link| topology.link(**link).to.0 >= topology.hosts);
         let rate = Rate(sum(&mut out()).min(sum(&mut into.map(|link| link.reverse()))));
-        Between { up, path, down, is_only: false, delay, steps: [Step { delay, rate }].into() }
+        Between { up, path, down, is_only: false, is_rounded: rounds, delay, steps: [Step { delay, rate }].into() }
     }
 }
 
@@ -105,6 +107,8 @@ struct Between {
     path: Box<[LinkId]>,
     down: LinkId,
     is_only: bool,
+    /// Wire times of whole nanoseconds may be shorter over another path than the fastest one.
+    is_rounded: bool,
     /// Shortest delay between the edge switches.
     delay: Time,
     /// As in [`anabranch_topology::Pair::steps`].
@@ -141,6 +145,9 @@ impl Between {
     /// It is concave in the bytes, since the fastest path is: a straight line between those of a full packet and of none is
     /// never above it, and equal where one path is fastest for all sizes.
     fn latency(&self, topology: &Topology, wire: Wire, packet: u64, bytes: u64) -> Time {
+        if self.is_rounded {
+            return self.delay;
+        }
         let along = |bytes: u64| {
             self.path
                 .iter()

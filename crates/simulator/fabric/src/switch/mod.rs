@@ -185,7 +185,9 @@ impl Switches {
                     let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
                     let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
                     let link = cx.routes.link_of(group, index).0;
-                    self.count_uplink(cx, id, link);
+                    if self.uplink_counts.is_some() {
+                        self.count_uplink(cx, id, link);
+                    }
                     link
                 }
             }
@@ -213,7 +215,7 @@ impl Switches {
         index
     }
 
-    #[inline]
+    #[cold]
     fn count_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
         if let Some(counts) = &mut self.uplink_counts {
             let packet = &cx.ports[id];
