@@ -78,7 +78,7 @@ pub(crate) const fn arrival_order(rank: u32) -> u32 {
     ARRIVAL << ENTITY_BITS | rank
 }
 
-/// Order of arrivals at one instant: drawn anew for each packet, except in recorded models, which keep that of the ranks.
+/// Order of arrivals at one instant: drawn for each packet, except in recorded models, which keep that of the ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ties {
     /// Bits of an arrival's order that are drawn: those between kind and rank.

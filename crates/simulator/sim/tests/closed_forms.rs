@@ -222,7 +222,7 @@ fn two_classes(scheduling: Scheduling, weights: Vec<u64>, urgent: u64, bulk: u64
     setup
 }
 
-/// At a NIC that obeys `strict`, urgent packets follow each other as if they were alone, whatever waits behind them.
+/// At a NIC that obeys `strict`, urgent packets follow each other as if they were alone, regardless of what waits behind them.
 #[test]
 fn urgent_flow_of_a_nic_takes_the_time_it_takes_alone() {
     for (urgent, bulk) in [(1, 300), (100, 300), (333, 400), (500, 2000)] {

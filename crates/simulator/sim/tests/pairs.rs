@@ -140,7 +140,7 @@ fn a_stall_names_the_port_full_of_headers() {
 }
 
 /// Schemes of every kind: by hash, by index, by queue, by flowlet, with and without memory. Not CONGA, which by default
-/// compares four paths in a row, as the recorded model does: paths at both ends come up less.
+/// compares four paths in a row, as the recorded model does: the first and the last of all paths are compared less often.
 const SCHEMES: [&str; 12] =
     ["ops", "reps", "prime", "co-prime", "ecmp", "ar", "drill", "letflow", "flowbender", "plb", "hopper", "qp-spray"];
 

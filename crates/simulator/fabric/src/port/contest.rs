@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         /// Flows that come in the same order for every place: each has its share. Two have exactly half; of more, a share
-        /// lies within five deviations of a binomial variable.
+        /// is within five deviations of a binomial variable.
         #[test]
         fn every_flow_has_its_share(flows in 2u32..9, first in 0u32..1_000_000, key: u64) {
             const PLACES: u64 = 20_000;

@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Headers and data that always wait share a port as their weights say, to within one full packet.
+        /// Headers and data that always wait share a port by their weights, to within one full packet.
         #[test]
         fn classes_share_a_port_by_weight(
             per_mille in 1u32..501, header in 1u16..129, full in 200u16..9001, sizes in prop::collection::vec(1u16..9001, 1..300),
