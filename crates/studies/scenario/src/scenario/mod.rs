@@ -372,7 +372,7 @@ impl Scenario {
 
     /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
-        let fabric = fabric::warnings(&self.fabric).into_iter();
+        let fabric = fabric::warnings(&self.fabric);
         let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
         fabric.chain(schemes).chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
     }
