@@ -204,8 +204,8 @@ class Fabric(Part):
 
     scheduling: Literal["strict", "wrr"] | None = None
     """
-    Scheduling of the data classes of a port and a NIC. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
-    Default: "strict".
+    Scheduling of the data classes of a port and a NIC. Takes one of "strict" "wrr". Default from: PRIME
+    section IV-A2. Default: "strict".
     """
 
     shared_buffer: str | None = None
