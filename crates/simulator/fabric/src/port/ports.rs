@@ -296,9 +296,18 @@ impl<'a> Ports<'a> {
     }
 
     fn queue_control(&mut self, port: PortId, id: PacketId, now: u64) {
-        let header = self[id].kind == Kind::Header;
-        let queues = &mut self.queues;
-        if if header { queues.push_header(port, id, now) } else { queues.push_control(port, id, now) } {
+        if self[id].kind == Kind::Header {
+            return self.queue_header(port, id, now);
+        }
+        if self.queues.push_control(port, id, now) {
+            self.list(port);
+        }
+    }
+
+    /// Queues a header that was trimmed at another port.
+    #[cold]
+    fn queue_header(&mut self, port: PortId, id: PacketId, now: u64) {
+        if self.queues.push_header(port, id, now) {
             self.list(port);
         }
     }

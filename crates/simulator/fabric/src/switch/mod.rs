@@ -185,9 +185,7 @@ impl Switches {
                     let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
                     let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
                     let link = cx.routes.link_of(group, index).0;
-                    if self.uplink_counts.is_some() {
-                        self.count_uplink(cx, id, link);
-                    }
+                    self.count_uplink(cx, id, link);
                     link
                 }
             }
@@ -215,8 +213,15 @@ impl Switches {
         index
     }
 
-    #[cold]
+    #[inline(always)]
     fn count_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
+        if self.uplink_counts.is_some() {
+            self.add_uplink(cx, id, link);
+        }
+    }
+
+    #[cold]
+    fn add_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
         if let Some(counts) = &mut self.uplink_counts {
             let packet = &cx.ports[id];
             if packet.kind == Kind::Data {
