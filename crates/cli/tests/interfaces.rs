@@ -95,3 +95,47 @@ fn addresses() {
         assert!(sent[interface] > 3 * LITTLE && sent[1 - interface] < LITTLE, "at {at}: {sent:?}");
     }
 }
+
+/// Addresses of one interface, of which the kernel's first that lasts is the one that others know: below it in number are an
+/// alias and an address of its own network; the IPv6 ones are temporary in effect (deprecated) and lasting.
+const ADDRESSES: &str = "
+    ip link set lo up; ip link add eth0 type veth peer name p0; ip link set p0 up; ip link set eth0 up
+    ip address add 10.0.0.9/24 dev eth0
+    ip address add 10.0.0.1/24 dev eth0 label eth0:1
+    ip address add 10.0.0.2/32 dev eth0
+    ip address add fd00::9/64 dev eth0 nodad
+    ip address add fd00::5/64 dev eth0 nodad preferred_lft 0
+    ip address add 10.255.0.1/32 dev lo
+";
+
+#[test]
+fn ranks_take_the_address_that_others_know() {
+    apart::apart("ranks_take_the_address_that_others_know", known_addresses);
+}
+
+fn known_addresses() {
+    let built = Command::new("sh").args(["-ec", ADDRESSES]).output().unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    let folder = Folder::new("addresses");
+    let log = |variables: &[(&str, &str)]| {
+        let output = folder
+            .command(&["collective", "ring", "--ranks", "2", "--bytes", "64KiB"])
+            .envs([("NCCL_DEBUG", "INFO")])
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        assert_eq!(code(&output), 0, "{variables:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    for (variables, device) in [
+        (&[("ANABRANCH_IFNAME", "=eth0")][..], "eth0 (10.0.0.9,"),
+        // An address of host scope is of no use to others.
+        (&[("ANABRANCH_IFNAME", "=lo")], "lo (10.255.0.1,"),
+        (&[("ANABRANCH_IFNAME", "=eth0"), ("NCCL_SOCKET_FAMILY", "AF_INET6")], "eth0 (fd00::9,"),
+        (&[("ANABRANCH_ADDRESS", "10.9.0.0/16,10.0.0.1")], "eth0 (10.0.0.1,"),
+        (&[("NCCL_SOCKET_IFNAME", "=ib7,eth0")], "NCCL_SOCKET_IFNAME: no interface that is up is called `ib7`"),
+    ] {
+        let log = log(variables);
+        assert!(log.contains(device), "{variables:?}: {log}");
+    }
+}

@@ -1,8 +1,9 @@
 //! Devices: one per network interface of this machine (a rail), some with an RDMA device.
 
 use crate::{
+    addresses::{self, Address},
     handle::Carrier,
-    variables::{Carriers, Interfaces},
+    variables::{Addresses, Carriers, Configuration, Interfaces},
 };
 use anabranch_wire::verbs::{self, RdmaDevice};
 use std::{
@@ -56,30 +57,19 @@ impl Device {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Found {
-    name: String,
-    ip: IpAddr,
-    index: u32,
-    is_loopback: bool,
-}
-
-/// Finds the selected interfaces, each with one address (IPv4 before IPv6), and returns them with remarks for the log.
-/// Fails with a message for the user.
-pub(crate) fn find(
-    selection: &Interfaces,
-    carriers: Carriers,
-    labels: u32,
-) -> Result<(Vec<Device>, Vec<String>), String> {
-    let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
-    let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
-        let (ip, is_loopback) = (of.ip(), of.is_loopback());
-        Found { name: of.name, ip, index: of.index.unwrap_or(0), is_loopback }
-    });
-    let chosen = choose(found.collect(), selection)?;
+/// Finds the selected interfaces, each with one address, and returns them with remarks for the log. Fails with a message for
+/// the user.
+pub(crate) fn find(configuration: &Configuration) -> Result<(Vec<Device>, Vec<String>), String> {
+    let Configuration { interfaces, addresses, carriers, .. } = configuration;
+    let labels = configuration.wire.labels;
+    let all = addresses::all().map_err(|error| format!("cannot list network interfaces: {error}"))?;
+    let (chosen, mut remarks) = choose(all, interfaces, addresses)?;
     let found = chosen.into_iter().map(|found| describe(found, Path::new("/sys/class/net"))).collect();
     let rdma = |device: &Device| Some(verbs::query_device(&verbs::of_interface(&device.name)?, device.ip, labels));
-    equip(found, selection, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
+    let query = |device: &Device| rdma(device).map(|found| found.map_err(|error| error.to_string()));
+    let (devices, more) = equip(found, interfaces, *carriers, query)?;
+    remarks.extend(more);
+    Ok((devices, remarks))
 }
 
 /// Assigns RDMA devices to the interfaces, as `carriers` requires.
@@ -124,33 +114,55 @@ fn equip(
     Ok((devices, remarks))
 }
 
-fn choose(mut found: Vec<Found>, selection: &Interfaces) -> Result<Vec<Found>, String> {
-    found.sort_by_key(|interface| (interface.index, interface.name.clone(), interface.ip.is_ipv6(), interface.ip));
-    found.dedup_by(|next, first| next.name == first.name);
-    let names: Vec<&str> = found.iter().map(|interface| interface.name.as_str()).collect();
-    if let Some(missing) = selection.missing(&names) {
-        let near = anabranch_settings::nearest(missing, names.iter().copied());
-        let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-        return Err(format!(
-            "ANABRANCH_IFNAME: no interface with an address is called `{missing}`; there are {}{hint}",
-            names.join(", ")
-        ));
+/// Chooses interfaces, and of each the first of its fittest addresses, IPv4 before IPv6. A selected name that no interface
+/// has is a remark, as in NCCL.
+fn choose(
+    mut found: Vec<Address>,
+    interfaces: &Interfaces,
+    addresses: &Addresses,
+) -> Result<(Vec<Address>, Vec<String>), String> {
+    let all = names(&found);
+    found.retain(|address| addresses.selects(address.ip));
+    if let Some(by) = addresses.by().filter(|_| found.is_empty()) {
+        return Err(format!("{by}: no interface has such an address; interfaces are {}", all.join(", ")));
     }
-    let mut chosen: Vec<Found> =
-        found.iter().filter(|interface| selection.selects(&interface.name, interface.is_loopback)).cloned().collect();
+    // Stable, so that otherwise the kernel's order holds.
+    found.sort_by_key(|address| (address.index, address.fitness, address.ip.is_ipv6()));
+    found.dedup_by_key(|address| address.index);
+    let names = names(&found);
+    let missing = interfaces.missing(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let remarks = missing.into_iter().map(|missing| {
+        let near = anabranch_settings::nearest(missing, names.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+        format!("{}: no interface that is up is called `{missing}`{hint}", interfaces.by())
+    });
+    let remarks: Vec<String> = remarks.collect();
+    let selects = |address: &&Address| interfaces.selects(&address.interface, address.is_loopback);
+    let mut chosen: Vec<Address> = found.iter().filter(selects).cloned().collect();
     // A machine without other interfaces uses loopback.
-    if chosen.is_empty() && selection.is_default() {
-        chosen = found.iter().filter(|interface| interface.is_loopback).cloned().collect();
+    if chosen.is_empty() && interfaces.is_default() {
+        chosen = found.iter().filter(|address| address.is_loopback).cloned().collect();
     }
     if chosen.is_empty() {
-        return Err(format!("ANABRANCH_IFNAME leaves none of the interfaces with an address: {}", names.join(", ")));
+        let what = format!("{} selects none of the interfaces with an address: {}", interfaces.by(), names.join(", "));
+        return Err([remarks, vec![what]].concat().join("; "));
     }
-    Ok(chosen)
+    Ok((chosen, remarks))
+}
+
+fn names(found: &[Address]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for address in found {
+        if !names.contains(&address.interface) {
+            names.push(address.interface.clone());
+        }
+    }
+    names
 }
 
 /// Reads the properties of an interface from `/sys`.
-fn describe(found: Found, sys: &Path) -> Device {
-    let Found { name, ip, index, .. } = found;
+fn describe(found: Address, sys: &Path) -> Device {
+    let Address { interface: name, ip, index, .. } = found;
     let folder = sys.join(&name);
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<i64>().ok();
     let speed = number("speed").and_then(|speed| u32::try_from(speed).ok()).filter(|speed| *speed > 0);
@@ -169,45 +181,110 @@ fn describe(found: Found, sys: &Path) -> Device {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addresses::Fitness;
+    use proptest::prelude::*;
 
-    fn found() -> Vec<Found> {
-        let of = |name: &str, ip: &str, index| Found {
-            name: name.into(),
-            ip: ip.parse().unwrap(),
-            index,
-            is_loopback: name == "lo",
-        };
+    fn address(interface: &str, ip: &str, index: u32, fitness: Fitness) -> Address {
+        let is_loopback = interface == "lo";
+        Address { interface: interface.into(), index, is_loopback, ip: ip.parse().unwrap(), fitness }
+    }
+
+    fn found() -> Vec<Address> {
         vec![
-            of("eth1", "10.1.0.1", 3),
-            of("eth0", "2001:db8::1", 2),
-            of("eth0", "10.0.0.1", 2),
-            of("lo", "127.0.0.1", 1),
-            of("docker0", "172.17.0.1", 4),
+            address("lo", "127.0.0.1", 1, Fitness::Local),
+            address("eth0", "10.0.0.9", 2, Fitness::Usual),
+            // Added later: an alias, whose number is lower.
+            address("eth0", "10.0.0.1", 2, Fitness::Usual),
+            address("eth1", "10.1.0.1", 3, Fitness::Usual),
+            address("docker0", "172.17.0.1", 4, Fitness::Usual),
+            address("eth0", "2001:db8::1", 2, Fitness::Usual),
         ]
     }
 
-    fn chosen(text: &str) -> Result<Vec<String>, String> {
-        let interfaces = if text.is_empty() { Interfaces::default() } else { Interfaces::read(text).unwrap() };
-        Ok(choose(found(), &interfaces)?.into_iter().map(|found| format!("{} {}", found.name, found.ip)).collect())
+    fn chosen_of(
+        found: Vec<Address>,
+        names: &str,
+        networks: &str,
+        family: &str,
+    ) -> Result<(Vec<String>, Vec<String>), String> {
+        let given = |text: &'static str, value: &str| (!value.is_empty()).then(|| (text, value.to_string()));
+        let interfaces = given("NCCL_SOCKET_IFNAME", names)
+            .map_or_else(Interfaces::default, |(by, names)| Interfaces::read(by, &names).unwrap());
+        let addresses = Addresses::read(Some(networks), Some(family)).unwrap();
+        let (chosen, remarks) = choose(found, &interfaces, &addresses)?;
+        Ok((chosen.into_iter().map(|found| format!("{} {}", found.interface, found.ip)).collect(), remarks))
+    }
+
+    fn chosen(names: &str) -> Result<Vec<String>, String> {
+        chosen_of(found(), names, "", "").map(|(chosen, _)| chosen)
     }
 
     #[test]
     fn interfaces_are_chosen_as_nccl_chooses_them() {
-        assert_eq!(chosen(""), Ok(vec!["eth0 10.0.0.1".into(), "eth1 10.1.0.1".into()]), "neither lo nor docker");
-        assert_eq!(chosen("eth"), Ok(vec!["eth0 10.0.0.1".into(), "eth1 10.1.0.1".into()]), "by what they begin with");
+        assert_eq!(chosen(""), Ok(vec!["eth0 10.0.0.9".into(), "eth1 10.1.0.1".into()]), "neither lo nor docker");
+        assert_eq!(chosen("eth"), Ok(vec!["eth0 10.0.0.9".into(), "eth1 10.1.0.1".into()]), "by what they begin with");
         assert_eq!(chosen("=eth1"), Ok(vec!["eth1 10.1.0.1".into()]));
         assert_eq!(chosen("lo"), Ok(vec!["lo 127.0.0.1".into()]));
-        assert_eq!(chosen("^eth1,docker,lo"), Ok(vec!["eth0 10.0.0.1".into()]));
+        assert_eq!(chosen("^eth1,docker,lo"), Ok(vec!["eth0 10.0.0.9".into()]));
         let error = chosen("=eth").unwrap_err();
         assert!(error.contains("`eth`") && error.contains("lo, eth0, eth1, docker0"), "{error}");
         let error = chosen("^eth,docker,lo").unwrap_err();
-        assert!(error.contains("leaves none"), "{error}");
+        assert!(error.contains("NCCL_SOCKET_IFNAME selects none") && !error.contains("ANABRANCH"), "{error}");
+        // One list for all hosts of a job: what this one lacks is a remark.
+        let (chosen, remarks) = chosen_of(found(), "=eth0,ib0", "", "").unwrap();
+        assert_eq!(chosen, ["eth0 10.0.0.9"]);
+        assert!(
+            remarks.len() == 1 && remarks[0].starts_with("NCCL_SOCKET_IFNAME") && remarks[0].contains("`ib0`"),
+            "{remarks:?}"
+        );
+    }
+
+    #[test]
+    fn families_and_networks_select_addresses() {
+        let of =
+            |networks: &str, family: &str| chosen_of(found(), "=eth0,eth1", networks, family).map(|(chosen, _)| chosen);
+        assert_eq!(of("", "AF_INET6"), Ok(vec!["eth0 2001:db8::1".into()]));
+        assert_eq!(of("", "AF_INET"), Ok(vec!["eth0 10.0.0.9".into(), "eth1 10.1.0.1".into()]));
+        assert_eq!(of("10.0.0.1", ""), Ok(vec!["eth0 10.0.0.1".into()]));
+        assert_eq!(of("10.0.0.0/29,2001:db8::/32", ""), Ok(vec!["eth0 10.0.0.1".into()]), "IPv4 before IPv6");
+        assert_eq!(of("0.0.0.0/0", ""), of("", ""));
+        let error = of("10.2.0.0/16", "").unwrap_err();
+        assert!(error.contains("ANABRANCH_ADDRESS") && !error.contains("FAMILY"), "{error}");
+        for wrong in ["10.0.0.0/33", "10.0.0", "::/129", "10.0.0.1/x"] {
+            assert!(Addresses::read(Some(wrong), None).unwrap_err().contains(wrong));
+        }
+    }
+
+    proptest! {
+        /// An address that the kernel does not keep, or that others cannot reach, is used only where there is no other;
+        /// among equals the kernel's first, and one device per interface.
+        #[test]
+        fn the_fittest_address_comes_first(
+            drawn in prop::collection::vec((0u32..3, 0usize..4, any::<bool>(), 1u8..250), 1..12),
+        ) {
+            let fitness = [Fitness::Usual, Fitness::Passing, Fitness::Local, Fitness::Unassigned];
+            let all: Vec<Address> = drawn.iter().map(|(index, fit, ipv6, last)| {
+                let ip = if *ipv6 { format!("2001:db8::{last:x}") } else { format!("10.0.0.{last}") };
+                address(&format!("eth{index}"), &ip, *index, fitness[*fit])
+            }).collect();
+            let (chosen, _) = choose(all.clone(), &Interfaces::default(), &Addresses::default()).unwrap();
+            for one in &chosen {
+                let same: Vec<&Address> = all.iter().filter(|other| other.index == one.index).collect();
+                let best = same.iter().map(|other| (other.fitness, other.ip.is_ipv6())).min().unwrap();
+                let first = same.iter().find(|other| (other.fitness, other.ip.is_ipv6()) == best).unwrap();
+                prop_assert_eq!(one, *first);
+            }
+            let mut indices: Vec<u32> = all.iter().map(|address| address.index).collect();
+            indices.sort_unstable();
+            indices.dedup();
+            prop_assert_eq!(chosen.iter().map(|one| one.index).collect::<Vec<_>>(), indices);
+        }
     }
 
     #[test]
     fn a_machine_without_a_network_uses_loopback() {
-        let alone: Vec<Found> = found().into_iter().filter(|found| found.name == "lo").collect();
-        assert_eq!(choose(alone, &Interfaces::default()).unwrap()[0].name, "lo");
+        let alone: Vec<Address> = found().into_iter().filter(|found| found.is_loopback).collect();
+        assert_eq!(choose(alone, &Interfaces::default(), &Addresses::default()).unwrap().0[0].interface, "lo");
     }
 
     #[test]
@@ -220,9 +297,12 @@ mod tests {
     }
 
     fn equipped(text: &str, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {
-        let interfaces = if text.is_empty() { Interfaces::default() } else { Interfaces::read(text).unwrap() };
-        let found =
-            choose(found(), &interfaces)?.into_iter().map(|found| describe(found, Path::new("/no/such/folder")));
+        let interfaces = match text {
+            "" => Interfaces::default(),
+            text => Interfaces::read("ANABRANCH_IFNAME", text).unwrap(),
+        };
+        let chosen = choose(found(), &interfaces, &Addresses::default())?.0;
+        let found = chosen.into_iter().map(|found| describe(found, Path::new("/no/such/folder")));
         equip(found.collect(), &interfaces, carriers, |device| match device.name.as_str() {
             "eth1" => Some(Ok(RdmaDevice { name: "mlx5_1".into(), mtu: 4096, guid: 7, speed: Some(100_000) })),
             "docker0" => Some(Err("no libibverbs".into())),

@@ -5,6 +5,7 @@
 //! without threads, clocks or pointers. `process` has a node per device, and a thread that helps out where NCCL does not call.
 
 pub mod abi;
+mod addresses;
 mod device;
 mod entries;
 mod exported;

@@ -119,8 +119,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
     configuration.warning.iter().for_each(|warning| log::say(Level::Warn, warning));
-    let (mut devices, remarks) =
-        device::find(&configuration.interfaces, configuration.carriers, configuration.wire.labels).map_err(usage)?;
+    let (mut devices, remarks) = device::find(&configuration).map_err(usage)?;
     // An interface without a speed, of a virtual machine for example, gets the configured rate.
     devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));
     remarks.iter().for_each(|remark| log::say(Level::Info, remark));

@@ -11,7 +11,10 @@ use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{DatapathKind, WireParameters};
-use std::path::{Path, PathBuf};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 
 /// A variable.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,12 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "Network interfaces, each of which is a device, read as NCCL_SOCKET_IFNAME is (which holds where this is not set)",
         expected: "beginnings of names with commas; `=eth0` is the whole name, `^docker,lo` all others",
         default: "all but lo, docker and virbr; lo where there is no other",
+    },
+    Variable {
+        name: "ANABRANCH_ADDRESS",
+        meaning: "Addresses by which others reach the interfaces; of one with several of them the first in the kernel's order. NCCL_SOCKET_FAMILY (AF_INET or AF_INET6) holds too",
+        expected: "addresses and networks with commas, for example 10.1.0.0/16,2001:db8::/32",
+        default: "any: IPv4 before IPv6, and no temporary, deprecated or unassigned one where there is another",
     },
     Variable {
         name: "ANABRANCH_MTU",
@@ -120,6 +129,8 @@ const OTHERS: &[&str] = &[
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interfaces {
+    /// The variable that has named them.
+    by: &'static str,
     is_default: bool,
     except: bool,
     whole: bool,
@@ -129,21 +140,21 @@ pub(crate) struct Interfaces {
 impl Default for Interfaces {
     fn default() -> Self {
         let names = ["lo", "docker", "virbr"].map(String::from).to_vec();
-        Interfaces { is_default: true, except: true, whole: false, names }
+        Interfaces { by: "ANABRANCH_IFNAME", is_default: true, except: true, whole: false, names }
     }
 }
 
 impl Interfaces {
     /// Reads NCCL's syntax: `^` excludes the names, `=` means whole names; otherwise names are prefixes.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(by: &'static str, text: &str) -> Result<Self, String> {
         let (except, rest) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
         let (whole, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
         let names: Vec<String> =
             rest.split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         if names.is_empty() {
-            return Err(format!("found `{text}`, expected names of interfaces"));
+            return Err(format!("{by}: found `{text}`, expected names of interfaces"));
         }
-        Ok(Interfaces { is_default: false, except, whole, names })
+        Ok(Interfaces { by, is_default: false, except, whole, names })
     }
 
     fn named(&self, name: &str) -> bool {
@@ -154,6 +165,11 @@ impl Interfaces {
         self.named(name) != self.except && !(self.is_default && is_loopback)
     }
 
+    /// Returns the variable that has named them.
+    pub(crate) fn by(&self) -> &'static str {
+        self.by
+    }
+
     pub(crate) fn names(&self) -> bool {
         !self.except
     }
@@ -162,11 +178,69 @@ impl Interfaces {
         self.is_default
     }
 
-    /// Returns the first selected name that fits none of these.
-    pub(crate) fn missing(&self, names: &[&str]) -> Option<&str> {
+    /// Returns the selected names that fit none of these.
+    pub(crate) fn missing<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
         let fits =
             |of: &String| names.iter().any(|name| if self.whole { *name == of } else { name.starts_with(of.as_str()) });
-        (!self.except).then(|| self.names.iter().find(|of| !fits(of)).map(String::as_str))?
+        let missing = self.names.iter().filter(|of| !self.except && !fits(of));
+        missing.map(String::as_str).collect()
+    }
+}
+
+/// Addresses that may be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    /// Networks and the number of their leading bits; empty: all.
+    networks: Vec<(IpAddr, u32)>,
+    /// `Some(true)`: IPv6 alone.
+    ipv6: Option<bool>,
+    /// Variables that have been set.
+    by: Vec<&'static str>,
+}
+
+impl Addresses {
+    /// Reads the values of `ANABRANCH_ADDRESS` and `NCCL_SOCKET_FAMILY`.
+    pub(crate) fn read(networks: Option<&str>, family: Option<&str>) -> Result<Self, String> {
+        let mut addresses = Addresses::default();
+        for text in networks.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
+            let (ip, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
+            let network = ip.parse::<IpAddr>().ok().and_then(|ip| {
+                let most = if ip.is_ipv4() { 32 } else { 128 };
+                let bits = bits.map_or(Ok(most), str::parse::<u32>).ok()?;
+                (bits <= most).then_some((ip, bits))
+            });
+            addresses.networks.push(network.ok_or_else(|| {
+                format!("ANABRANCH_ADDRESS: found `{text}`, expected an address or a network, for example 10.1.0.0/16")
+            })?);
+        }
+        if !addresses.networks.is_empty() {
+            addresses.by.push("ANABRANCH_ADDRESS");
+        }
+        addresses.ipv6 = match family {
+            Some("AF_INET") => Some(false),
+            Some("AF_INET6") => Some(true),
+            // As NCCL reads it: others do not count.
+            _ => None,
+        };
+        if addresses.ipv6.is_some() {
+            addresses.by.push("NCCL_SOCKET_FAMILY");
+        }
+        Ok(addresses)
+    }
+
+    pub(crate) fn selects(&self, ip: IpAddr) -> bool {
+        let inside = |network: &(IpAddr, u32)| match (network.0, ip) {
+            (IpAddr::V4(of), IpAddr::V4(ip)) => (of.to_bits() ^ ip.to_bits()).leading_zeros() >= network.1,
+            (IpAddr::V6(of), IpAddr::V6(ip)) => (of.to_bits() ^ ip.to_bits()).leading_zeros() >= network.1,
+            _ => false,
+        };
+        self.ipv6.is_none_or(|ipv6| ipv6 == ip.is_ipv6())
+            && (self.networks.is_empty() || self.networks.iter().any(inside))
+    }
+
+    /// Returns the variables that restrict them, as words; `None`: all may be used.
+    pub(crate) fn by(&self) -> Option<String> {
+        (!self.by.is_empty()).then(|| self.by.join(" and "))
     }
 }
 
@@ -199,6 +273,7 @@ pub(crate) struct Configuration {
     pub(crate) warning: Option<String>,
     pub(crate) carriers: Carriers,
     pub(crate) interfaces: Interfaces,
+    pub(crate) addresses: Addresses,
     pub(crate) scheme: HostParameters,
     pub(crate) transport: TransportParameters,
     pub(crate) wire: WireParameters,
@@ -258,10 +333,9 @@ impl Configuration {
             }
         }
         let (scheme, transport, wire) = settle(&entries)?;
-        let interfaces = match given("ANABRANCH_IFNAME").or_else(|| given("NCCL_SOCKET_IFNAME")) {
-            Some(text) => Interfaces::read(text).map_err(|error| format!("ANABRANCH_IFNAME: {error}"))?,
-            None => Interfaces::default(),
-        };
+        let named = ["ANABRANCH_IFNAME", "NCCL_SOCKET_IFNAME"].into_iter().find_map(|by| Some((by, given(by)?)));
+        let interfaces = named.map_or(Ok(Interfaces::default()), |(by, text)| Interfaces::read(by, text))?;
+        let addresses = Addresses::read(given("ANABRANCH_ADDRESS"), given("NCCL_SOCKET_FAMILY"))?;
         let carriers = match (given("ANABRANCH_DATAPATH"), wire.datapath) {
             (Some(text), _) => Carriers::read(text)?,
             (None, DatapathKind::Udp) => Carriers::Udp,
@@ -287,7 +361,7 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { warning, carriers, interfaces, scheme, transport, wire, stats, level })
+        Ok(Configuration { warning, carriers, interfaces, addresses, scheme, transport, wire, stats, level })
     }
 
     /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
