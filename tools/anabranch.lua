@@ -1,4 +1,4 @@
--- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/reference/wire.md, header version 2).
+-- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/reference/wire.md, header version 3).
 --
 --   tshark -X lua_script:tools/anabranch.lua -r capture.pcapng
 --
@@ -6,7 +6,7 @@
 
 local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye", "retry" }
 -- Bytes that a datagram of a kind has at least, and whether it has no more.
-local least = { 96, 64, 64, 60, 36, 36, 20, 56 }
+local least = { 96, 64, 64, 56, 28, 28, 20, 56 }
 local exact = { false, true, false, true, false, true, true, true }
 
 local p = Proto("anabranch", "Anabranch on the wire")
@@ -40,24 +40,23 @@ f.payload_size = ProtoField.uint16("anabranch.payload_size", "Payload bytes")
 f.index = ProtoField.uint32("anabranch.index", "Place in the message")
 f.psn = ProtoField.uint64("anabranch.psn", "PSN")
 f.tag = ProtoField.uint32("anabranch.tag", "Path tag", base.HEX)
-f.message = ProtoField.uint32("anabranch.message", "Message")
+f.message = ProtoField.uint64("anabranch.message", "Message")
 f.checksum = ProtoField.uint32("anabranch.checksum", "CRC32C of the payload", base.HEX)
 f.steering = ProtoField.uint64("anabranch.steering", "Where the message is to lie", base.HEX)
 f.length = ProtoField.uint64("anabranch.length", "Bytes of the message")
-f.stamp = ProtoField.uint64("anabranch.stamp", "Sent at (ps of its sender's clock)")
+f.transmission = ProtoField.uint32("anabranch.transmission", "Transmission (0: none)")
 f.payload = ProtoField.bytes("anabranch.payload", "Payload")
 f.cumulative = ProtoField.uint64("anabranch.cumulative", "All received below")
 f.bitmap = ProtoField.uint64("anabranch.bitmap", "Bitmap", base.HEX)
 f.offset = ProtoField.uint32("anabranch.offset", "Bitmap begins beyond")
 f.held = ProtoField.uint32("anabranch.held", "Held (ns)")
-f.size = ProtoField.uint16("anabranch.size", "Bytes of the probe")
 local trimmed = ProtoExpert.new("anabranch.trimmed", "Trimmed: the payload is not all there", expert.group.SEQUENCE, expert.severity.NOTE)
 p.experts = { trimmed }
 
 -- Field, place and bytes, per kind.
 local greeting = {
-  { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "held", 18, 4 }, { "span", 22, 4 }, { "nonce", 26, 8 },
-  { "largest", 34, 8 }, { "stamp", 42, 8 }, { "labels", 50, 2 }, { "check", 52, 4 },
+  { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "span", 22, 4 }, { "nonce", 26, 8 },
+  { "largest", 34, 8 }, { "labels", 50, 2 }, { "check", 52, 4 },
   { "own_nonce", 56, 8 },
 }
 local hello = { table.unpack(greeting) }
@@ -65,12 +64,12 @@ hello[#hello + 1] = { "cookie", 64, 32 }
 local layouts = {
   hello,
   greeting,
-  { { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "index", 18, 4 }, { "psn", 22, 6 }, { "tag", 28, 4 },
-    { "message", 32, 4 }, { "length", 40, 8 }, { "stamp", 48, 8 }, { "steering", 56, 8 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "length", 18, 6 }, { "psn", 24, 8 },
+    { "message", 32, 8 }, { "index", 40, 4 }, { "tag", 44, 4 }, { "transmission", 52, 4 }, { "steering", 56, 8 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "psn", 20, 8 }, { "cumulative", 28, 8 }, { "bitmap", 36, 8 },
-    { "offset", 44, 4 }, { "held", 48, 4 }, { "stamp", 52, 8 } },
-  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 } },
-  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 }, { "held", 28, 4 }, { "size", 32, 2 } },
+    { "offset", 44, 4 }, { "held", 48, 4 }, { "transmission", 52, 4 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 }, { "held", 24, 4 } },
   { { "check", 8, 4 }, { "proof", 12, 8 } },
   { { "magic", 8, 4 }, { "nonce", 12, 8 }, { "cookie", 20, 32 }, { "check", 52, 4 } },
 }
@@ -85,7 +84,7 @@ end
 
 local function is_ours(tvb)
   local size = tvb:reported_len()
-  if tvb:len() < 12 or tvb(0, 1):uint() ~= 2 or tvb(3, 1):uint() ~= 0 then return false end
+  if tvb:len() < 12 or tvb(0, 1):uint() ~= 3 or tvb(3, 1):uint() ~= 0 then return false end
   local kind = tvb(1, 1):uint()
   if not kinds[kind] or size < least[kind] + seal(tvb) or (exact[kind] and size ~= least[kind] + seal(tvb)) then return false end
   if kind <= 2 or kind == 8 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
@@ -115,7 +114,7 @@ function p.dissector(tvb, pinfo, tree)
     t:add(f[field[1]], tvb(field[2], field[3]))
   end
   if kind == 3 and math.floor(tvb(2, 1):uint() / 4) % 2 == 1 then
-    t:add(f.checksum, tvb(36, 4))
+    t:add(f.checksum, tvb(48, 4))
   end
   local sealed = seal(tvb)
   if sealed > 0 then
@@ -126,8 +125,8 @@ function p.dissector(tvb, pinfo, tree)
   local info = kinds[kind]
   if kind == 3 then
     local size, there = tvb(16, 2):uint(), tvb:reported_len() - 64 - sealed
-    info = string.format("data stream=%d psn=%s tag=0x%x message=%d[%d] %d B", tvb(12, 4):uint(), tostring(tvb(22, 6):uint64()),
-      tvb(28, 4):uint(), tvb(32, 4):uint(), tvb(18, 4):uint(), size)
+    info = string.format("data stream=%d psn=%s tag=0x%x message=%s[%d] %d B", tvb(12, 4):uint(), tostring(tvb(24, 8):uint64()),
+      tvb(44, 4):uint(), tostring(tvb(32, 8):uint64()), tvb(40, 4):uint(), size)
     if there < size then
       t:add_proto_expert_info(trimmed)
       info = info .. " trimmed"

@@ -75,8 +75,6 @@ fn greeting(draws: &mut Stream) -> Greeting {
         protection: Protection::Off,
         span: 4096,
         max_message: 1 << 24,
-        stamp: Time::ZERO,
-        held: Time::ZERO,
     }
 }
 
@@ -102,12 +100,12 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 payload: PAYLOAD,
                 psn: u64::from(index) + draws.below(4096),
                 tag: draws.bits() as u32,
-                message: draws.below(16) as u32,
+                message: draws.below(16),
                 length: 16 << 20,
                 index,
                 checksum: None,
                 steering: draws.below(2),
-                stamp: time,
+                transmission: 7,
                 ack_request: true,
             };
             header::data(&mut out, connection, &data);
@@ -125,10 +123,10 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 cnp: true,
                 nack: draws.chance(1, 2),
             };
-            header::ack(&mut out, connection, draws.below(64) as u32, &reply, Some(time), Time::ZERO);
+            header::ack(&mut out, connection, draws.below(64) as u32, &reply, draws.bits() as u32, Time::ZERO);
         }
         9 => {
-            let probe = ProbeHeader { stream: u32::MAX, tag: 0, stamp: time, size: 100, held: Time::ZERO };
+            let probe = ProbeHeader { stream: u32::MAX, tag: 0, transmission: 4, held: Time::ZERO };
             if draws.chance(1, 2) {
                 header::probe(&mut out, connection, &probe, usize::from(PAYLOAD));
             } else {
@@ -183,19 +181,19 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     let Some(connection) = connection else { return };
     while !stop.load(Ordering::Relaxed) {
         for stream in 0..16 {
-            let message = draws.below(8) as u32;
+            let message = draws.below(8);
             let index = draws.below(2000) as u32;
             let data = Data {
                 stream,
                 payload: PAYLOAD,
-                psn: u64::from(index) + u64::from(message),
+                psn: u64::from(index) + message,
                 tag: 0,
                 message,
                 length: 16 << 20,
                 index,
                 checksum: None,
                 steering: 0,
-                stamp: Time::ZERO,
+                transmission: 7,
                 ack_request: true,
             };
             header::data(&mut out, connection, &data);
@@ -437,7 +435,7 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
                     index: index as u32,
                     checksum: None,
                     steering: 0,
-                    stamp: Time::ZERO,
+                    transmission: 7,
                     ack_request: true,
                 };
                 header::data(&mut out, *connection, &data);

@@ -22,7 +22,7 @@ pub enum Event {
         /// Number of the peer's stream.
         stream: u32,
         /// Number of the message in that stream, from 0.
-        message: u32,
+        message: u64,
         /// Content; of a placed message the head.
         bytes: Vec<u8>,
         /// Placement of the rest, if the message was placed.
@@ -37,7 +37,7 @@ pub enum Event {
         /// Stream number.
         stream: u32,
         /// Number of the message in that stream, from 0.
-        message: u32,
+        message: u64,
         /// Statistics of the delivery.
         delivered: Delivered,
     },

@@ -14,6 +14,7 @@ mod pacer;
 mod peer;
 mod settings;
 mod stream;
+mod transmissions;
 mod watched;
 
 pub use auth::Key;

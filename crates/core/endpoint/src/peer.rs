@@ -2,6 +2,7 @@ use crate::{
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
     header::{Cookie, Greeting, Protection},
     stream::{Incoming, Outgoing, Stored},
+    transmissions::Transmissions,
 };
 use anabranch_units::Time;
 use std::{collections::BTreeMap, net::IpAddr};
@@ -74,6 +75,8 @@ pub(crate) struct Peer {
     pub(crate) labels: u32,
     /// HELLOs or calibration probes so far, of which one is outstanding.
     pub(crate) requests_sent: u32,
+    /// Calibration probes.
+    pub(crate) requests: Transmissions,
     pub(crate) hellos: Hellos,
     pub(crate) samples: Vec<Time>,
     /// Of the scheme's probes, if they are shorter than full packets.
@@ -96,6 +99,8 @@ pub(crate) struct Peer {
     /// Memory of these messages; `stored_since`: since when without a significant part of it having become complete.
     pub(crate) stored: Stored,
     pub(crate) delivered: u64,
+    /// Memory of its streams, without messages.
+    pub(crate) kept: u64,
     pub(crate) stored_since: Time,
     pub(crate) awaiting_since: Option<Time>,
     pub(crate) last_received_at: Time,

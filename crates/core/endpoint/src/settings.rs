@@ -120,6 +120,10 @@ impl Settings {
         self.max_header() + u64::from(payload).clamp(1, self.mtu()) as usize
     }
 
+    pub(crate) fn longest_datagram(&self) -> usize {
+        self.max_header() + self.mtu() as usize
+    }
+
     /// Returns the bytes of the longest header of data, with authentication if there is a key.
     pub fn max_header(&self) -> usize {
         if self.key.is_some() { MAX_HEADER } else { DATA_HEADER }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::{
     event::{Delivered, Placed, SendOptions},
     header::Data,
+    transmissions::Transmissions,
     watched::Watched,
 };
 
@@ -35,7 +36,7 @@ impl Stored {
 
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) number: u32,
+    pub(crate) number: u64,
     /// PSN of its first packet.
     first: u64,
     packets: u64,
@@ -67,10 +68,13 @@ pub(crate) struct Outgoing {
     pub(crate) connection: u32,
     pub(crate) mtu: u64,
     messages: VecDeque<Message>,
-    next_message: u32,
+    next_message: u64,
     /// Packets of all messages; `offered`: those that the sender has.
     packets: u64,
     pub(crate) offered: u64,
+    /// Packets below it are acknowledged.
+    cumulative: u64,
+    pub(crate) transmissions: Transmissions,
     pub(crate) held: u64,
     /// Path switches attributed to messages so far.
     switches: u64,
@@ -87,7 +91,7 @@ impl Outgoing {
         Outgoing { peer, stream, connection, mtu, turn: stream, ..Outgoing::default() }
     }
 
-    pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u32 {
+    pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u64 {
         let SendOptions { class, steering, head } = options;
         let length = (head.len() + bytes.len()) as u64;
         let packets = length.div_ceil(self.mtu).max(1);
@@ -102,32 +106,38 @@ impl Outgoing {
 
     /// Returns the number of packets to add to the sender: those within `span` of `cumulative`.
     pub(crate) fn offer(&mut self, cumulative: u64, span: u64) -> u64 {
+        self.cumulative = cumulative;
         let to = self.packets.min(cumulative + span);
         let more = to.saturating_sub(self.offered);
         self.offered += more;
         more
     }
 
-    /// Returns the message, and the packet's index in it.
-    pub(crate) fn find(&mut self, psn: u64) -> Option<(&mut Message, u32)> {
-        let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
-        let message = &mut self.messages[at];
-        let index = psn - message.first;
-        (index < message.packets).then_some((message, index as u32))
+    fn find(&mut self, psn: u64) -> Option<&mut Message> {
+        let (at, _) = self.place(psn)?;
+        self.messages.get_mut(at)
     }
 
-    pub(crate) fn is_full(&self, psn: u64) -> bool {
-        let Some(at) = self.messages.partition_point(|message| message.first <= psn).checked_sub(1) else {
-            return false;
-        };
+    /// Records a transmission; returns its message, the packet's index in that, and its number.
+    pub(crate) fn transmit(&mut self, psn: u64, now: Time) -> Option<(&Message, u32, u32)> {
+        let under_way = (psn + 1).saturating_sub(self.cumulative);
+        let (at, index) = self.place(psn)?;
         let message = &self.messages[at];
-        (psn - message.first + 1) * self.mtu <= message.len()
+        let is_full = (u64::from(index) + 1) * self.mtu <= message.len();
+        Some((message, index, self.transmissions.note(now, is_full, under_way)))
+    }
+
+    fn place(&self, psn: u64) -> Option<(usize, u32)> {
+        let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
+        let message = &self.messages[at];
+        let index = psn - message.first;
+        (index < message.packets).then_some((at, index as u32))
     }
 
     /// `switches` are the stream's path switches, this one included.
     pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool, switches: u64) {
         let more = switches - std::mem::replace(&mut self.switches, switches);
-        let Some((message, _)) = self.find(psn) else { return };
+        let Some(message) = self.find(psn) else { return };
         let delivered = &mut message.delivered;
         if delivered.packets == 0 {
             delivered.first_sent = now;
@@ -145,13 +155,13 @@ impl Outgoing {
         if let Some(watched) = &mut self.watched {
             watched.note_timeout(psn);
         }
-        if let Some((message, _)) = self.find(psn) {
+        if let Some(message) = self.find(psn) {
             message.delivered.timeouts += 1;
         }
     }
 
     /// Returns the next message whose packets are all below `cumulative`.
-    pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u32, Delivered)> {
+    pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u64, Delivered)> {
         self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
         let message = self.messages.pop_front()?;
         self.held -= message.len();
@@ -175,7 +185,7 @@ impl Outgoing {
 
 #[derive(Debug)]
 pub(crate) struct Completed {
-    pub(crate) number: u32,
+    pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
     pub(crate) began: Time,
@@ -342,13 +352,18 @@ impl Cost {
 pub(crate) struct Incoming {
     receiver: Receiver,
     /// First incomplete message; `next_first`: PSN of its first packet.
-    next: u32,
+    next: u64,
     next_first: u64,
     /// Messages from `next` on of which a packet has arrived, in order.
-    messages: VecDeque<(u32, Box<Assembly>)>,
+    messages: VecDeque<(u64, Box<Assembly>)>,
     /// Of a delayed ACK.
     pub(crate) timer_at: Time,
+    /// The memory of its bitmap is counted.
+    pub(crate) is_wide: bool,
 }
+
+/// Packets beyond the first missing one that need no memory.
+const INLINE_SPAN: u64 = 192;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -366,7 +381,12 @@ pub(crate) struct Limits {
 impl Incoming {
     pub(crate) fn new(transport: &Transport) -> Self {
         let receiver = Receiver::of_stream(transport);
-        Incoming { receiver, next: 0, next_first: 0, messages: VecDeque::new(), timer_at: Time::MAX }
+        Incoming { receiver, next: 0, next_first: 0, messages: VecDeque::new(), timer_at: Time::MAX, is_wide: false }
+    }
+
+    /// Returns the memory of a bitmap of `span` packets, which doubles, where `psn` is the first to need one.
+    pub(crate) fn widens(&self, psn: u64, span: u64) -> Option<u64> {
+        (!self.is_wide && psn >= self.receiver.cumulative() + INLINE_SPAN).then_some(span / 4)
     }
 
     pub(crate) fn receiver(&mut self) -> &mut Receiver {
@@ -386,7 +406,7 @@ impl Incoming {
             return true;
         }
         // Every message has a packet, so numbers cannot run ahead of PSNs.
-        let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
+        let (ahead, first) = (data.message - self.next, data.psn - index);
         match self.find(data.message) {
             Ok(at) => {
                 let known = &self.messages[at].1;
@@ -398,7 +418,7 @@ impl Incoming {
     }
 
     /// Returns the index of the message, or the one at which to insert it.
-    fn find(&self, message: u32) -> Result<usize, usize> {
+    fn find(&self, message: u64) -> Result<usize, usize> {
         let Some((first, _)) = self.messages.front() else { return Err(0) };
         // Usually no message is missing in between.
         let usual = message.wrapping_sub(*first) as usize;
@@ -459,7 +479,7 @@ impl Incoming {
     }
 
     /// Drops a message whose first packet finds no memory.
-    pub(crate) fn abandon(&mut self, message: u32, reserved: &mut u64) {
+    pub(crate) fn abandon(&mut self, message: u64, reserved: &mut u64) {
         if let Ok(at) = self.find(message)
             && self.messages[at].1.counted == 0
             && let Some((_, message)) = self.messages.remove(at)
@@ -481,7 +501,7 @@ impl Incoming {
     ) -> (Option<anabranch_transport::Reply>, Stored) {
         let before = self.receiver.received_bytes();
         let (ack, _) = self.receiver.on_data(transport, now, arrival);
-        let is_new = self.receiver.received_bytes() > before;
+        let is_new = self.receiver.received_bytes() != before;
         let mut more = Stored::default();
         if is_new
             && data.message >= self.next

@@ -226,7 +226,7 @@ fn peers_without_the_key_are_rejected() {
         index: 0,
         checksum: Some(header::crc32c(b"evil")),
         steering: 0,
-        stamp: two.now,
+        transmission: 7,
         ack_request: true,
     };
     let ack = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
@@ -235,7 +235,7 @@ fn peers_without_the_key_are_rejected() {
     header::data(&mut out, connection, &data);
     out.extend_from_slice(b"evil");
     two.arrive(1, &out);
-    header::ack(&mut out, connection, 1, &ack, None, Time::ZERO);
+    header::ack(&mut out, connection, 1, &ack, 0, Time::ZERO);
     two.arrive(1, &out);
     header::bye(&mut out, connection, 5);
     two.arrive(1, &out);

@@ -53,8 +53,6 @@ const GREETING_BYTES: Greeting = Greeting {
     labels: 2,
     span: 128,
     max_message: 10_000,
-    stamp: Time::ZERO,
-    held: Time::ZERO,
 };
 
 /// Returns an endpoint with an open stream to peer 0, and the connection number for datagrams of peer 0.
@@ -115,14 +113,14 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             let data = Data {
                 stream: draws.below(5) as u32,
                 payload: if draws.chance(3, 4) { fitting } else { number(draws) as u16 },
-                psn: number(draws) & ((1 << 48) - 1),
+                psn: number(draws),
                 tag: number(draws) as u32,
-                message: number(draws) as u32,
+                message: number(draws),
                 length,
                 index,
                 checksum: None,
                 steering: draws.below(3),
-                stamp: time(draws),
+                transmission: 7,
                 ack_request: draws.chance(1, 2),
             };
             header::data(out, ours, &data);
@@ -132,21 +130,21 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
         }
         2 => {
             let ack = Reply {
-                psn: number(draws) & ((1 << 48) - 1),
+                psn: number(draws),
                 tag: number(draws) as u32,
-                cumulative: number(draws) & ((1 << 48) - 1),
+                cumulative: number(draws),
                 bitmap: number(draws),
                 offset: number(draws) as u32,
                 ecn: draws.chance(1, 2),
                 cnp: draws.chance(1, 2),
                 nack: draws.chance(1, 2),
             };
-            let (stamp, held) = (draws.chance(1, 2).then(|| time(draws)), time(draws));
-            header::ack(out, ours, draws.below(3) as u32, &ack, stamp, held);
+            let (transmission, held) = (number(draws) as u32, time(draws));
+            header::ack(out, ours, draws.below(3) as u32, &ack, transmission, held);
         }
         3 => {
             let (stream, tag) = (number(draws) as u32, number(draws) as u32);
-            let probe = ProbeHeader { stream, tag, stamp: time(draws), size: 30, held: time(draws) };
+            let probe = ProbeHeader { stream, tag, transmission: number(draws) as u32, held: time(draws) };
             if draws.chance(1, 2) { header::probe(out, ours, &probe, 30) } else { header::echo(out, ours, &probe) }
         }
         _ => {
@@ -156,7 +154,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             let more = draws.below(80);
             out.extend((0..more).map(|_| draws.bits() as u8));
             // A hostile sender can compute the check of a header.
-            let sizes = [None, None, None, Some(64), Some(60), Some(28), Some(36), Some(12)];
+            let sizes = [None, None, None, Some(64), Some(56), Some(28), Some(28), Some(20)];
             let size = sizes.get(usize::from(out[1])).copied().flatten().filter(|size| *size <= out.len());
             if let Some(size) = size {
                 out[8..12].fill(0);
@@ -190,7 +188,7 @@ proptest! {
             }
         }
         let greeting = Greeting {
-            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1, stamp: now, held: Time::ZERO,
+            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1
         };
         header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
         endpoint.handle(now, &arrival(1, now, &out));
@@ -278,7 +276,7 @@ fn damaged_payload_counts_as_lost() {
             index: 0,
             checksum: is_checked.then(|| header::crc32c(&contents)),
             steering,
-            stamp: now,
+            transmission: 7,
             ack_request: true,
         };
         let mut come = |payload: &[u8]| {
@@ -321,7 +319,7 @@ fn messages_are_placed_directly() {
                 index,
                 checksum: None,
                 steering,
-                stamp: now,
+                transmission: 7,
                 ack_request: false,
             };
             header::data(&mut out, ours, &data);
@@ -364,7 +362,7 @@ fn superseded_acks_are_merged() {
                 index,
                 checksum: None,
                 steering: 0,
-                stamp: *now,
+                transmission: 7,
                 ack_request: true,
             };
             header::data(&mut out, ours, &data);

@@ -192,7 +192,8 @@ fn addresses_over_their_share_are_evicted() {
         while !server.sent().is_empty() {}
     }
     let (held, max) = (server.endpoint.held().0, settings().max_buffered_bytes / 2);
-    assert!(held > max - (1 << 16) && held <= max, "{held} B");
+    // The state of up to 512 streams counts as well.
+    assert!(held > max - (1 << 18) && held <= max, "{held} B");
     assert_eq!(server.endpoint.counters().evicted, 0, "nothing was held for long");
     // A packet gets memory at once, a message its share: one in seventeen.
     let alone = transfer(&mut Server::new(settings()), None, 200, 3 << 20).expect("alone");

@@ -170,8 +170,8 @@ fn memory_is_allocated_as_bytes_arrive() {
     assert!(held < 2048, "{held} B for a packet of {}", bytes.len());
     let mut server = Server::new(settings());
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
-    for message in 0..11u32 {
-        server.respond(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
+    for message in 0..11u64 {
+        server.respond(address(1, 7000), &data(ours, message, (message + 300, 0), length));
     }
     let (held, _) = server.endpoint.held();
     // The memory for the beginning of each message within the limit.
@@ -186,7 +186,7 @@ fn senders_with_earned_credit_allocate_whole_messages() {
     const MIB: u64 = 1 << 20;
     let (from, mut server) = (address(1, 7000), Server::new(settings()));
     let ours = server.accept(from, &greeting(5, 6));
-    let begins = |server: &mut Server, message: u32, psn: u64, length: u64| {
+    let begins = |server: &mut Server, message: u64, psn: u64, length: u64| {
         let before = server.endpoint.held().0;
         server.respond(from, &data(ours, message, (psn, 0), length));
         server.endpoint.held().0 - before
@@ -211,9 +211,9 @@ fn senders_with_earned_credit_keep_memory_beside_others() {
     let limit = 4 << 20;
     let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
     let mut server = Server::new(narrow);
-    let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u32| {
+    let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u64| {
         for packet in 0..200u32 {
-            let psn = 200 * u64::from(message) + u64::from(packet);
+            let psn = 200 * message + u64::from(packet);
             server.respond(from, &data(ours, message, (psn, packet), 200_000));
         }
         let received = server.events().iter().filter(|event| matches!(event, Event::Received { .. })).count();
@@ -248,9 +248,9 @@ fn recycled_memory_holds_another_message() {
     let packets = LENGTH / u64::from(MTU);
     let (from, mut server) = (address(1, 7000), Server::new(settings()));
     let ours = server.accept(from, &greeting(5, 6));
-    let mut receive = |message: u32, order: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
+    let mut receive = |message: u64, order: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
         for (count, packet) in order.enumerate() {
-            let psn = u64::from(message) * packets + packet;
+            let psn = message * packets + packet;
             server.respond(from, &data(ours, message, (psn, packet as u32), LENGTH));
             let min_rtt = if count as u64 + 1 == packets { LENGTH } else { (count as u64 + 1) * u64::from(MTU) };
             assert!(server.endpoint.held().0 >= min_rtt, "{count}");
@@ -387,7 +387,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
     let (greedy, honest) = (address(1, 7000), address(2, 7000));
     let (one, two) = (server.accept(greedy, &greeting(5, 6)), server.accept(honest, &greeting(5, 6)));
     let mut out = Vec::new();
-    let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
     for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
         header::probe(&mut out, ours, &probe, 100);
         for _ in 0..count {
@@ -410,7 +410,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
 
 /// Returns one datagram of every kind with the connection number `ours`.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
-    let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
+    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
     let ack = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
@@ -434,7 +434,7 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
         data(ours, 0, (0, 0), 1),
         data(ours, 0, (0, 0), 0),
         data(ours, 1, (900, 0), 400)[..header::DATA_HEADER].to_vec(),
-        written(&|out| header::ack(out, ours, 1, &ack, None, Time::ZERO)),
+        written(&|out| header::ack(out, ours, 1, &ack, 0, Time::ZERO)),
         written(&|out| header::probe(out, ours, &probe, 0)),
         written(&|out| header::echo(out, ours, &probe)),
         written(&|out| header::bye(out, ours, 6)),

@@ -125,8 +125,6 @@ fn write_binary_seeds() {
         labels: 2,
         span: 128,
         max_message: 10_000,
-        stamp: time,
-        held: time,
     };
     header::hello(&mut out, &greeting, &[3; header::COOKIE_BYTES], 120);
     write("header", "hello", &out);
@@ -144,12 +142,12 @@ fn write_binary_seeds() {
         index: 0,
         checksum: Some(header::crc32c(b"abcd")),
         steering: 1,
-        stamp: time,
+        transmission: 7,
         ack_request: true,
     };
     header::data(&mut out, 9, &data);
     write("header", "data", &[&out[..], b"abcd"].concat());
-    let probe = ProbeHeader { stream: 1, tag: 3, stamp: time, size: 64, held: time };
+    let probe = ProbeHeader { stream: 1, tag: 3, transmission: 4, held: time };
     header::probe(&mut out, 9, &probe, 64);
     write("header", "probe", &out);
     header::echo(&mut out, 9, &probe);

@@ -3,11 +3,14 @@
 
 mod common;
 
-use anabranch_endpoint::{Bytes, Endpoint, SendOptions};
+use anabranch_endpoint::{
+    Bytes, Endpoint, SendOptions,
+    header::{self, Greeting, Packet, ProbeHeader, Protection},
+};
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::{
-    Datapath, Driver,
+    Datapath, Driver, Outbound, To,
     memory::{Link, Memory as Network, MemoryPath},
 };
 use common::{Shared, TestNode, address, settings};
@@ -191,4 +194,83 @@ fn invalid_messages_have_no_effect() {
     let all = (0..300).map(attack).fold([0; 3], sum);
     // Some of the random messages were valid.
     assert!(all.into_iter().all(|count| count > 10), "{all:?}");
+}
+
+/// The connection is refused, and every echo names a transmission of its own or none.
+#[test]
+fn a_refused_rank_states_no_round_trip() {
+    let network = Network::new(1, 1, Link::new(Rate::gbps(10), Time::from_us(5)));
+    let mut node: TestNode = Node::new(Driver::new(Endpoint::new(settings(1, 1000, 1)), network.host(address(0))));
+    let mut path = network.host(address(1));
+    let peer = path.peer(address(0), &[]).unwrap();
+    // A process that is an hour old.
+    let began = Time::from_us(3_600_000_000);
+    network.advance(began);
+    let greeting = Greeting {
+        connection: 7,
+        nonce: 5,
+        own_nonce: 5,
+        protection: Protection::Off,
+        mtu: 1000,
+        labels: 1,
+        span: u32::MAX,
+        max_message: u64::MAX,
+    };
+    let connect = Control::Connect { connection: 1, key: 3 }.write();
+    let (mut out, mut cookie, mut ours) = (Vec::new(), [0; header::COOKIE_BYTES], 0);
+    let (mut echoes, mut refused, mut draws) = (0u32, false, Stream::keyed(1, 0, "echoes"));
+    for step in 0..20_000u64 {
+        let _ = node.work();
+        network.advance(began + Time::from_us(20 * step));
+        let mut arrived = Vec::new();
+        path.receive(64, &mut |inbound| arrived.push(inbound.bytes.to_vec())).unwrap();
+        let mut replies = Vec::new();
+        if ours == 0 && step % 100 == 0 {
+            header::hello(&mut out, &greeting, &cookie, 1000 + header::DATA_HEADER);
+            replies.push(out.clone());
+        }
+        for bytes in arrived {
+            match Packet::decode(&bytes).unwrap() {
+                Packet::Retry { cookie: given, .. } => cookie = given,
+                Packet::Welcome { greeting, .. } => {
+                    ours = greeting.connection;
+                    let data = header::Data {
+                        stream: 0,
+                        payload: connect.len() as u16,
+                        psn: 0,
+                        tag: 0,
+                        message: 0,
+                        length: connect.len() as u64,
+                        index: 0,
+                        checksum: None,
+                        steering: 0,
+                        transmission: 1,
+                        ack_request: true,
+                    };
+                    header::data(&mut out, ours, &data);
+                    replies.push([&out[..], &connect].concat());
+                }
+                Packet::Probe { probe, .. } => {
+                    let numbers = [0, u32::MAX, probe.transmission, probe.transmission.wrapping_add(1)];
+                    let transmission = numbers[draws.below(4) as usize];
+                    let held = Time::from_ns(draws.below(4) * 1_000_000_000);
+                    header::echo(&mut out, ours, &ProbeHeader { transmission, held, ..probe });
+                    replies.push(out.clone());
+                    echoes += 1;
+                }
+                Packet::Data { payload: Some(payload), .. } => {
+                    let said = Control::read(payload).unwrap();
+                    refused |= said.iter().any(|of| matches!(of, Control::Refused { .. }));
+                }
+                _ => {}
+            }
+        }
+        for head in &replies {
+            let to = To::Peer(peer);
+            path.send(&[Outbound { to, label: 0, ecn: false, class: 0, head, payload: &[] }]).unwrap();
+        }
+    }
+    let (base, noise) = node.driver().endpoint().0.round_trip(0).expect("an open stream");
+    // 5 us each way, 0.9 us on each link, and polls every 20 us; a request is repeated after 100 us.
+    assert!(refused && echoes > 4 && base <= Time::from_us(120) && noise <= Time::from_us(120), "{base}, {noise}");
 }

@@ -74,7 +74,7 @@ pub(crate) struct Host {
 struct Going {
     peer: u32,
     left: u64,
-    last: u32,
+    last: u64,
     counted: Delivered,
 }
 

@@ -175,6 +175,8 @@ impl<'a> Run<'a> {
                 // Endpoints that wait for a barrier are idle for a while, and each flow is a stream of its own.
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
                 settings.max_streams = settings.max_streams.max(flows.len());
+                // An eighth is for streams, 4 kB each.
+                settings.max_buffered_bytes = settings.max_buffered_bytes.max((flows.len() as u64) << 15);
             }
             let settings = settings.map_err(|error| RunError::Setup(format!("[wire]: {error}")))?;
             Ok(Host {

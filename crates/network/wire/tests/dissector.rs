@@ -48,8 +48,6 @@ fn wireshark_reads_every_kind() {
         labels: 8,
         span: 4096,
         max_message: 1 << 24,
-        stamp: Time::from_us(3),
-        held: Time::from_ns(70_000),
     };
     let data = Data {
         stream: 5,
@@ -61,11 +59,11 @@ fn wireshark_reads_every_kind() {
         index: 70_000,
         checksum: Some(0xfeed),
         steering: 0,
-        stamp: Time::from_us(9),
+        transmission: 7,
         ack_request: true,
     };
     let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
-    let probe = ProbeHeader { stream: 5, tag: 9, stamp: Time::from_us(4), size: 500, held: Time::from_ns(80) };
+    let probe = ProbeHeader { stream: 5, tag: 9, transmission: 4, held: Time::from_ns(80) };
     let full = written(|out| {
         header::data(out, 0x22, &data);
         out.extend_from_slice(&[7; 100]);
@@ -78,7 +76,7 @@ fn wireshark_reads_every_kind() {
         full.clone(),
         full[..header::DATA_HEADER].to_vec(),
         written(|out| header::data(out, 0x22, &Data { checksum: None, steering: 0x0102_0304_0506_0708, ..data })),
-        written(|out| header::ack(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
+        written(|out| header::ack(out, 0x22, 5, &answer, 7, Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
         written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
@@ -105,11 +103,10 @@ fn wireshark_reads_every_kind() {
         "tag",
         "message",
         "length",
-        "stamp",
+        "transmission",
         "cumulative",
         "bitmap",
         "offset",
-        "size",
         "ecn",
         "nack",
         "checksum",
@@ -132,22 +129,21 @@ fn wireshark_reads_every_kind() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
     let lines: Vec<&str> = message.lines().collect();
-    let greeted =
-        |kind: u8, to: &str| format!("{kind},{to},1400,70000,0x0123456789abcdef,8,,,,,,,,3000000,,,,,,,,,Anabranch");
+    let greeted = |kind: u8, to: &str| format!("{kind},{to},1400,,0x0123456789abcdef,8,,,,,,,,,,,,,,,,Anabranch");
     let of_data =
-        |more| format!("3,0x00000022,,,,,5,100,70000,1099511627783,0x0000abcd,3,100000,9000000,,,,,,,{more},Anabranch");
+        |more| format!("3,0x00000022,,,,,5,100,70000,1099511627783,0x0000abcd,3,100000,7,,,,,,{more},Anabranch");
     let wanted = [
         greeted(1, "0x00000000"),
         greeted(2, "0x00000022"),
         of_data("0x0000feed,0x0000000000000000"),
         of_data("0x0000feed,0x0000000000000000"),
         of_data(",0x0102030405060708"),
-        "4,0x00000022,,55,,,5,,,8,0x00000002,,,9000000,6,0x0000000000000005,1,,1,1,,,Anabranch".into(),
-        "5,0x00000022,,,,,5,,,,0x00000009,,,4000000,,,,,,,,,Anabranch".into(),
-        "6,0x00000022,,80,,,5,,,,0x00000009,,,4000000,,,,500,,,,,Anabranch".into(),
-        "7,0x00000022,,,,,,,,,,,,,,,,,,,,,Anabranch".into(),
-        "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,,Anabranch".into(),
-        ",,,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
+        "4,0x00000022,,55,,,5,,,8,0x00000002,,,7,6,0x0000000000000005,1,1,1,,,Anabranch".into(),
+        "5,0x00000022,,,,,5,,,,0x00000009,,,4,,,,,,,,Anabranch".into(),
+        "6,0x00000022,,80,,,5,,,,0x00000009,,,4,,,,,,,,Anabranch".into(),
+        "7,0x00000022,,,,,,,,,,,,,,,,,,,,Anabranch".into(),
+        "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,Anabranch".into(),
+        ",,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];
     let mut wanted = wanted.map(|line| line.replace(",Anabranch", ",,,,Anabranch").replace(",UDP", ",,,,UDP")).to_vec();
     let macs = format!(",258,{},{},Anabranch", "aa".repeat(12), "bb".repeat(12));

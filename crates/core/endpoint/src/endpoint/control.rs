@@ -15,7 +15,7 @@ pub(super) enum Control {
     Hello { is_short: bool },
     Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
-    Ack { stream: u32, ack: Reply, stamp: Option<Time>, arrived: Time },
+    Ack { stream: u32, ack: Reply, transmission: u32, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize },
     Echo { probe: ProbeHeader, arrived: Time },
     Bye { connection: u32, proof: u64, seal: Option<Box<LastSeal>> },
@@ -47,16 +47,14 @@ pub(super) struct Welcome {
     pub(super) ours: u32,
     pub(super) nonce: u64,
     pub(super) own_nonce: u64,
-    pub(super) stamp: Time,
-    pub(super) arrived: Time,
     /// For a candidate for the place of a peer, whose key it does not use.
     pub(super) is_for_candidate: bool,
 }
 
 impl Welcome {
     /// Names no connection.
-    pub(super) fn refusing(greeting: &Greeting, arrived: Time) -> Self {
-        let Greeting { connection: to, nonce, stamp, .. } = *greeting;
-        Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false }
+    pub(super) fn refusing(greeting: &Greeting) -> Self {
+        let Greeting { connection: to, nonce, .. } = *greeting;
+        Welcome { to, ours: 0, nonce, own_nonce: 0, is_for_candidate: false }
     }
 }

@@ -19,6 +19,8 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
 #[derive(Clone, Copy, Debug, Default)]
 struct HostUsage {
     peers: usize,
+    /// State of its peers' streams.
+    kept: u64,
     stored: u64,
     /// Part of `stored` whose senders have not delivered as many bytes before.
     unearned: u64,
@@ -34,6 +36,7 @@ pub(super) struct Hosts {
     /// Number of peers; `stored`: memory of their messages.
     pub(super) peers: usize,
     pub(super) stored: u64,
+    kept: u64,
     unearned: u64,
     holders: u64,
     max_stored: u64,
@@ -51,6 +54,7 @@ impl Hosts {
             hosts: BTreeMap::new(),
             peers: 0,
             stored: 0,
+            kept: 0,
             unearned: 0,
             holders: 0,
             max_stored: settings.max_buffered_bytes,
@@ -87,13 +91,16 @@ impl Hosts {
         }
     }
 
-    pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: Stored) {
+    /// `kept`: memory of the peer's streams.
+    pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: Stored, kept: u64) {
         self.release(host, stored);
         self.peers = self.peers.saturating_sub(1);
+        self.kept = self.kept.saturating_sub(kept);
         if let Some(host) = host
             && let Some(usage) = self.hosts.get_mut(&host)
         {
             usage.peers = usage.peers.saturating_sub(1);
+            usage.kept = usage.kept.saturating_sub(kept);
             if usage.peers == 0 {
                 self.hosts.remove(&host);
             }
@@ -110,36 +117,50 @@ impl Hosts {
         (newcomer < share && usage.peers > share).then_some(*host)
     }
 
-    /// Half is for unearned messages and half for others, so that neither takes what the others need.
-    fn max_unearned(&self) -> u64 {
-        self.max_stored / 2
+    /// Counts the state of a new stream; returns `false` if there is no memory for it. Streams take an eighth of all memory
+    /// at most, those of one host twice what is left of it then: newcomers always find some.
+    pub(super) fn keep(&mut self, host: Option<IpAddr>, bytes: u64) -> bool {
+        let Some(left) = (self.max_stored / 8).checked_sub(self.kept + bytes) else { return false };
+        if let Some(usage) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            if usage.kept + bytes > 2 * left {
+                return false;
+            }
+            usage.kept += bytes;
+        }
+        self.kept += bytes;
+        true
+    }
+
+    /// Half of what streams leave is for unearned messages and half for others, so that neither takes what the others need.
+    fn half(&self) -> u64 {
+        (self.max_stored - self.kept) / 2
     }
 
     /// Returns `true` if `bytes` more are within the limits of a host, and of all earned messages.
     pub(super) fn may_earn(&self, host: Option<IpAddr>, bytes: u64) -> bool {
-        let half = self.max_stored / 2;
+        let half = self.half();
         let of_host = self.of(host).map_or(0, |usage| usage.stored);
         self.stored - self.unearned + bytes <= half && of_host + bytes <= half
     }
 
     /// Returns `true` if memory is allocated only for what has arrived.
     pub(super) fn is_short(&self) -> bool {
-        self.unearned > self.max_unearned() / 2
+        self.unearned > self.half() / 2
     }
 
     /// Unearned memory of a host is limited to its share or twice what is left then (a dynamic threshold: Choudhury and
     /// Hahne 1998).
     pub(super) fn may_store(&self, host: Option<IpAddr>, bytes: u64) -> bool {
-        let Some(left) = self.max_unearned().checked_sub(self.unearned + bytes) else { return false };
+        let Some(left) = self.half().checked_sub(self.unearned + bytes) else { return false };
         let Some(usage) = self.of(host) else { return true };
-        usage.stored + bytes <= self.max_stored / 2
+        usage.stored + bytes <= self.half()
             && (usage.unearned + bytes <= 2 * left || usage.unearned + bytes <= self.share(usage))
     }
 
     /// Each host that holds unearned memory has the same share, this one included.
     fn share(&self, usage: &HostUsage) -> u64 {
         let holders = self.holders + u64::from(usage.unearned == 0);
-        self.max_unearned() / holders.max(1)
+        self.half() / holders.max(1)
     }
 
     /// Returns the host with the most unearned memory, if that is more than its share and `host` is refused `bytes`

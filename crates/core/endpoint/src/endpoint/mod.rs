@@ -176,7 +176,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns [`SendError`] if there is no such peer, the message is too large for it, or too many bytes wait already.
-    pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
+    pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u64, SendError> {
         let class = self.state.peer(peer).map_or(0, |known| known.class);
         self.send_with(now, peer, stream, SendOptions { class, ..SendOptions::default() }, bytes)
     }
@@ -192,7 +192,7 @@ impl Endpoint {
         stream: u32,
         options: SendOptions,
         bytes: Bytes,
-    ) -> Result<u32, SendError> {
+    ) -> Result<u64, SendError> {
         let head = &options.head;
         let length = (head.len() + bytes.len()) as u64;
         let known = self.state.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;

@@ -187,7 +187,7 @@ pub(super) fn forget(state: &mut State, peer: u32) {
         state.unacknowledged -= flow.of.messages();
     }
     state.unacknowledged -= known.waiting.iter().map(|outgoing| outgoing.messages()).sum::<usize>();
-    state.hosts.leave(known.host, known.stored);
+    state.hosts.leave(known.host, known.stored, known.kept);
     state.transports[peer as usize] = None;
     state.control.retain(|(of, ..)| *of != peer);
     state.released.insert(peer);
@@ -262,7 +262,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
             arrival,
             CloseReason::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 },
         );
-        reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+        reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting)));
         return;
     }
     if !is_verified(state, now, arrival, greeting, cookie) {
@@ -270,11 +270,11 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
         return retry(state, now, arrival, greeting);
     }
     match (arrival.peer, arrival.from) {
-        (Some(peer), from) => greeted(state, now, peer, from, arrival.label, arrival.at, greeting),
+        (Some(peer), from) => greeted(state, now, peer, from, arrival.label, greeting),
         (None, Some(from)) => {
             let is_new = state.newcomers.iter().all(|newcomer| newcomer.from != from);
             if is_new && state.newcomers.len() < MAX_REPLIES {
-                state.newcomers.push_back(Newcomer { from, label: arrival.label, at: arrival.at, greeting: *greeting });
+                state.newcomers.push_back(Newcomer { from, label: arrival.label, greeting: *greeting });
             }
         }
         (None, None) => state.counters.unknown_peers += 1,
@@ -294,26 +294,18 @@ fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greetin
 }
 
 pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
-    while let Some(Newcomer { from, label, at, greeting }) = state.newcomers.pop_front() {
+    while let Some(Newcomer { from, label, greeting }) = state.newcomers.pop_front() {
         // No number is taken if there is no place.
         let peer = if ensure_slot(state, Some(host_of(from)), now) { number(from) } else { None };
         match peer {
-            Some(peer) => greeted(state, now, peer, Some(from), label, at, &greeting),
+            Some(peer) => greeted(state, now, peer, Some(from), label, &greeting),
             None => state.counters.unknown_peers += 1,
         }
     }
 }
 
 /// Handles a verified HELLO.
-fn greeted(
-    state: &mut State,
-    now: Time,
-    peer: u32,
-    from: Option<SocketAddr>,
-    label: u32,
-    arrived: Time,
-    greeting: &Greeting,
-) {
+fn greeted(state: &mut State, now: Time, peer: u32, from: Option<SocketAddr>, label: u32, greeting: &Greeting) {
     if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(host_of), now) {
         state.counters.unknown_peers += 1;
         return state.release_unknown(Some(peer));
@@ -347,7 +339,7 @@ fn greeted(
             }
         }
     };
-    let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting, arrived) };
+    let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting) };
     state.send_control(peer, label, Control::Welcome(welcome));
 }
 
@@ -395,7 +387,7 @@ pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, gr
     let reason = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
     report_refusal(state, now, arrival, reason);
     state.release_unknown(arrival.peer);
-    reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+    reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting)));
 }
 
 /// A flood fills no log.
@@ -419,11 +411,10 @@ pub(super) fn on_foreign(
             // The reply would be longer.
             return state.release_unknown(arrival.peer);
         }
-        let (to, nonce, arrived) = (decode_foreign.connection, decode_foreign.nonce, arrival.at);
+        let (to, nonce) = (decode_foreign.connection, decode_foreign.nonce);
         state.release_unknown(arrival.peer);
         report_refusal(state, now, arrival, CloseReason::Version { theirs: decode_foreign.version, ours });
-        let stamp = Time::ZERO;
-        let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
+        let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, is_for_candidate: false };
         reply_to(state, now, arrival, Control::Welcome(welcome));
         return;
     }
@@ -554,7 +545,7 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
         dst: peer.wrapping_add(1),
         size: mtu * STREAM_PACKETS,
         packets: STREAM_PACKETS,
-        bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).max(1),
+        bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).clamp(1, u64::from(settings.span)),
         base_rtt,
         probe_rtt: base_rtt,
         rate: settings.rate,

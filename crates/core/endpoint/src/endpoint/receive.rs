@@ -10,6 +10,7 @@ use crate::{
     header::{self, Data, DecodeError, Packet, ProbeHeader},
     peer::Peer,
     stream::{Completed, Cost, Incoming, Limits, Stored},
+    transmissions::Transmissions,
 };
 use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
@@ -67,17 +68,13 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
         Packet::Hello { .. } | Packet::Retry { .. } => {}
         Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting),
         Packet::Data { data, payload, .. } => on_data(state, now, peer, arrival, &data, payload, places),
-        Packet::Ack { stream, ack, stamp, held, .. } => {
-            let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
-            on_ack(state, now, peer, stream, &ack, rtt, arrival.label);
+        Packet::Ack { stream, ack, transmission, held, .. } => {
+            on_ack(state, now, peer, stream, &ack, (transmission, held), arrival.label);
         }
         Packet::Probe { probe, .. } => {
             state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
         }
-        Packet::Echo { echo, .. } => {
-            let rtt = now.saturating_sub(echo.stamp).saturating_sub(echo.held);
-            on_echo(state, now, peer, &echo, rtt);
-        }
+        Packet::Echo { echo, .. } => on_echo(state, now, peer, &echo),
         Packet::Bye { proof, .. } => on_bye(state, peer, proof),
     }
 }
@@ -113,16 +110,25 @@ fn on_data(
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.incoming.contains_key(&data.stream) {
-        if known.incoming.len() >= state.settings.max_streams {
+        let bytes = size_of::<Incoming>() as u64;
+        if known.incoming.len() >= state.settings.max_streams || !state.hosts.keep(known.host, bytes) {
             state.counters.no_capacity += 1;
             return;
         }
+        known.kept += bytes;
         known.incoming.insert(data.stream, Incoming::new(transport));
     }
     let Some(incoming) = known.incoming.get_mut(&data.stream) else { return };
     if !incoming.fits(data, &limits) {
         state.counters.refused += 1;
         return;
+    }
+    if let Some(bytes) = incoming.widens(data.psn, limits.span) {
+        if !state.hosts.keep(known.host, bytes) {
+            state.counters.no_capacity += 1;
+            return;
+        }
+        (incoming.is_wide, known.kept) = (true, known.kept + bytes);
     }
     state.counters.marked += u64::from(arrival.ecn);
     let ack = match payload {
@@ -197,8 +203,8 @@ fn on_data(
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream: data.stream })));
     }
     if let Some(ack) = ack {
-        let (stream, stamp, arrived) = (data.stream, Some(data.stamp), arrival.at);
-        let control = Control::Ack { stream, ack, stamp, arrived };
+        let (stream, transmission, arrived) = (data.stream, data.transmission, arrival.at);
+        let control = Control::Ack { stream, ack, transmission, arrived };
         match state.control.back_mut() {
             Some((of, label, last))
                 if (*of, *label) == (peer, arrival.label) && last.is_superseded_by(stream, &ack) =>
@@ -210,9 +216,12 @@ fn on_data(
     }
 }
 
-pub(super) fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, rtt: Option<Time>, label: u32) {
+/// `sent` is the transmission that the ACK names, and the time for which the peer held it.
+fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sent: (u32, Time), label: u32) {
     let Some(slot) = state.slot(peer, stream) else { return };
-    if let Some(rtt) = rtt.filter(|_| state.flows[slot as usize].of.is_full(ack.psn)) {
+    let sample = sample(&state.flows[slot as usize].of.transmissions, sent, now, state.settings.peer_timeout);
+    let rtt = sample.map(|(rtt, _)| rtt);
+    if let Some((rtt, true)) = sample {
         peers::note_round_trip(state, now, peer, rtt);
     }
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
@@ -238,21 +247,30 @@ pub(super) fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: 
     state.arm(slot, now);
 }
 
-pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader, rtt: Time) {
+/// Returns the round trip of a transmission, and `true` if it is that of a full packet. A local record alone gives it.
+fn sample(of: &Transmissions, (number, held): (u32, Time), now: Time, max: Time) -> Option<(Time, bool)> {
+    let transmission = of.get(number)?;
+    Some((transmission.round_trip(now, held, max)?, transmission.is_full))
+}
+
+fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
+    let (sent, max) = ((echo.transmission, echo.held), state.settings.peer_timeout);
+    let Some(known) = state.peer(peer) else { return };
     if echo.stream == CALIBRATION {
         // Late echoes of earlier probes are ignored.
-        let last = state.peer(peer).is_some_and(|known| known.requests_sent.wrapping_sub(1) == echo.tag);
-        if last {
+        let last = known.requests.last().filter(|of| of.number == echo.transmission);
+        if let Some(rtt) = last.and_then(|of| of.round_trip(now, echo.held, max)) {
             peers::on_calibration(state, now, peer, rtt);
         }
     } else if let Some(slot) = state.slot(peer, echo.stream) {
         // The scheme receives the round trip that a full packet would have measured.
-        let Some(base) = state.peer(peer).map(|known| known.probe_base) else { return };
-        let rtt = if usize::from(echo.size) == base.datagram {
-            rtt.saturating_add(base.longer)
-        } else {
+        let longer = known.probe_base.longer;
+        let Some((rtt, is_full)) = sample(&state.flows[slot as usize].of.transmissions, sent, now, max) else { return };
+        let rtt = if is_full {
             peers::note_round_trip(state, now, peer, rtt);
             rtt
+        } else {
+            rtt.saturating_add(longer)
         };
         let rtt =
             state.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.base_rtt_shift().adjust(rtt));
@@ -268,7 +286,7 @@ pub(super) fn receiver_timer(state: &mut State, peer: u32, stream: u32, at: Time
     let Some(incoming) = known.incoming.get_mut(&stream).filter(|incoming| incoming.timer_at == at) else { return };
     incoming.timer_at = Time::MAX;
     if let Some(ack) = incoming.receiver().on_timer(transport, now) {
-        state.send_control(peer, 0, Control::Ack { stream, ack, stamp: None, arrived: now });
+        state.send_control(peer, 0, Control::Ack { stream, ack, transmission: 0, arrived: now });
     } else if let Some(due) = incoming.receiver().deadline() {
         incoming.timer_at = due;
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream })));

@@ -72,7 +72,6 @@ pub(super) const MAX_REPLIES: usize = 256;
 pub(super) const CALIBRATION: u32 = u32::MAX;
 /// Size in packets that schemes receive for a stream, which has no end.
 pub(super) const STREAM_PACKETS: u64 = 1 << 20;
-pub(super) const LAST_PSN: u64 = 1 << 47;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
@@ -96,7 +95,6 @@ pub(super) enum Timer {
 pub(super) struct Newcomer {
     pub(super) from: SocketAddr,
     pub(super) label: u32,
-    pub(super) at: Time,
     pub(super) greeting: Greeting,
 }
 
@@ -187,7 +185,7 @@ impl State {
     }
 
     pub(super) fn longest_datagram(&self) -> usize {
-        self.settings.max_header() + self.settings.mtu() as usize
+        self.settings.longest_datagram()
     }
 
     /// `None` if the scheme probes no paths.
@@ -211,7 +209,7 @@ impl State {
         let span = self.peers.get(peer).and_then(Option::as_ref).map_or(1, |known| known.span);
         let transport = self.transports[peer].as_ref().unwrap_or(&self.transport);
         let more = flow.of.offer(flow.sender.cumulative(), span);
-        if more > 0 && flow.of.offered < LAST_PSN {
+        if more > 0 {
             flow.sender.append(transport, more);
         }
         self.nic.enter(slot, flow, transport, now);
@@ -286,7 +284,9 @@ impl State {
 }
 
 pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
-    let bdp = settings.rate.bytes_in(base_rtt);
+    // A stream has no more packets under way, whatever round trip its peer makes up.
+    let full = settings.longest_datagram() as u64 + settings.overhead;
+    let bdp = settings.rate.bytes_in(base_rtt).min(full.saturating_mul(u64::from(settings.span)));
     let network = Network {
         base_rtt,
         bdp,

@@ -2,7 +2,7 @@ use super::{
     control::{Control, NO_PEER, Welcome},
     datagram::{To, Transmit},
     sealing,
-    state::{Counters, State},
+    state::{CALIBRATION, Counters, State},
 };
 use crate::{
     Departure, Egress, Settings, Transports,
@@ -74,7 +74,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
         let Outgoing { stream, connection, mtu, peer: flow_peer, .. } = *flow;
         let mut size = 0;
         let is_checked = self.is_checked;
-        if let Some((message, index)) = flow.find(psn) {
+        if let Some((message, index, transmission)) = flow.transmit(psn, start) {
             let from = (u64::from(index) * mtu) as usize;
             let to = (from + mtu as usize).min(message.len() as usize);
             let (head, payload) = message.part(from, to);
@@ -92,7 +92,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
                 index,
                 checksum,
                 steering: message.steering,
-                stamp: start,
+                transmission,
                 ack_request: packet.ack_request,
             };
             header::data(self.out, connection, &data);
@@ -105,8 +105,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);
             size = self.out.len() + payload.len();
-            let class = message.class;
-            self.sent = Some(Sent { payload, class, peer: flow.peer, tag: packet.tag, psn, again });
+            self.sent = Some(Sent { payload, class: message.class, peer: flow_peer, tag: packet.tag, psn, again });
         }
         // One datagram at a time: the line is free again later than now, even if the pacer makes up for lost time.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
@@ -121,13 +120,13 @@ impl Egress<Outgoing> for WireEgress<'_> {
     }
 }
 
-pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2], stamp: Time, held: Time) -> Greeting {
+pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2]) -> Greeting {
     let [nonce, own_nonce] = nonces;
     let Settings { span, max_message, labels, .. } = state.settings;
     let labels = labels as u16;
     let mtu = state.settings.mtu() as u16;
     let protection = state.protection();
-    Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message, stamp, held }
+    Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message }
 }
 
 pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -178,27 +177,27 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     Some(Transmit { to: To::Peer(peer), label, ecn: state.settings.ecn, class, payload })
 }
 
-pub(super) fn write(state: &State, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
+pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
     let connection = state.peer(peer).map_or(0, |known| known.theirs);
     match *control {
         Control::Hello { is_short } => {
             let known = state.peer(peer);
             let (ours, nonce) = known.map_or((0, 0), |known| (known.ours, known.nonce));
             let cookie = known.and_then(|known| known.cookie).map_or(Cookie::default(), |(cookie, _)| cookie);
-            let greeting = greeting(state, ours, [nonce; 2], now, Time::ZERO);
+            let greeting = greeting(state, ours, [nonce; 2]);
             let size = if is_short { 0 } else { state.longest_datagram() };
             header::hello(out, &greeting, &cookie, size);
         }
         Control::Retry { connection, nonce, cookie } => header::retry(out, connection, nonce, &cookie),
-        Control::Welcome(Welcome { to, ours, nonce, own_nonce, stamp, arrived, .. }) => {
-            let held = now.saturating_sub(arrived);
-            header::welcome(out, to, &greeting(state, ours, [nonce, own_nonce], stamp, held));
+        Control::Welcome(Welcome { to, ours, nonce, own_nonce, .. }) => {
+            header::welcome(out, to, &greeting(state, ours, [nonce, own_nonce]));
         }
-        Control::Ack { stream, ack, stamp, arrived } => {
-            header::ack(out, connection, stream, &ack, stamp, now.saturating_sub(arrived));
+        Control::Ack { stream, ack, transmission, arrived } => {
+            header::ack(out, connection, stream, &ack, transmission, now.saturating_sub(arrived));
         }
         Control::Probe { stream, tag, size } => {
-            let probe = ProbeHeader { stream, tag, stamp: now, size: 0, held: Time::ZERO };
+            let transmission = note_probe(state, peer, stream, now, size);
+            let probe = ProbeHeader { stream, tag, transmission, held: Time::ZERO };
             header::probe(out, connection, &probe, size);
         }
         Control::Echo { probe, arrived } => {
@@ -206,6 +205,17 @@ pub(super) fn write(state: &State, peer: u32, control: &Control, now: Time, out:
         }
         Control::Bye { connection, proof, .. } => header::bye(out, connection, proof),
     }
+}
+
+/// Records a probe as it leaves; returns the number of its transmission.
+fn note_probe(state: &mut State, peer: u32, stream: u32, now: Time, size: usize) -> u32 {
+    let is_full = size == state.longest_datagram();
+    if let Some(slot) = state.slot(peer, stream) {
+        let of = &mut state.flows[slot as usize].of;
+        return of.transmissions.note(now, is_full, 0);
+    }
+    let known = state.peers.get_mut(peer as usize).and_then(Option::as_mut).filter(|_| stream == CALIBRATION);
+    known.map_or(0, |known| known.requests.note(now, is_full, 0))
 }
 
 pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {

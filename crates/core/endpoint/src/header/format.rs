@@ -1,12 +1,12 @@
 /// Version of this format; peers of another version are refused.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
 /// Bytes of the data header: a switch that trims must leave this many.
 pub const DATA_HEADER: usize = 64;
 /// Bytes of an ACK (kind 4).
-pub const ACK_BYTES: usize = 60;
+pub const ACK_BYTES: usize = 56;
 /// Bytes of an echo.
-pub const ECHO_BYTES: usize = 36;
+pub const ECHO_BYTES: usize = 28;
 /// Bytes of a WELCOME, and of the same fields of a HELLO.
 pub(crate) const GREETING_BYTES: usize = 64;
 /// Bytes of a cookie in a HELLO; all zero: none.
@@ -47,6 +47,11 @@ pub(super) const CHECKED: u8 = 4;
 /// A number and a MAC follow the header. `SEALED_PAYLOAD`: the MAC of the payload precedes it.
 pub(super) const SEALED: u8 = 0x80;
 pub(super) const SEALED_PAYLOAD: u8 = 0x40;
+
+/// Largest PSN of a datagram: at 500 million packets per second it is reached after 292 years.
+pub(super) const MAX_NUMBER: u64 = (1 << 62) - 1;
+/// PSN of an ACK of no packet.
+pub(super) const NO_PSN: u64 = anabranch_transport::uet::Ack::OF_TIMER;
 
 /// A truncated MAC.
 pub type Tag = [u8; TAG_BYTES];

@@ -53,10 +53,6 @@ pub struct Greeting {
     pub span: u32,
     /// Maximum message that the sender of this greeting accepts, in bytes.
     pub max_message: u64,
-    /// Time at which the HELLO was sent, by its sender's clock.
-    pub stamp: Time,
-    /// Time that the responder held the HELLO.
-    pub held: Time,
 }
 
 /// A data packet without its payload.
@@ -71,8 +67,8 @@ pub struct Data {
     /// Path tag.
     pub tag: u32,
     /// Number of its message, from 0 per stream.
-    pub message: u32,
-    /// Bytes of that message.
+    pub message: u64,
+    /// Bytes of that message, of which the header has 48 bits.
     pub length: u64,
     /// Index of the packet in the message.
     pub index: u32,
@@ -80,8 +76,8 @@ pub struct Data {
     pub checksum: Option<u32>,
     /// Placement of the message's bytes, in values that the receiver defines ([`crate::Placement`]); 0: none.
     pub steering: u64,
-    /// Time at which it was sent, by its sender's clock.
-    pub stamp: Time,
+    /// Number by which its sender finds its own record of this transmission; the ACK repeats it. 0: none.
+    pub transmission: u32,
     /// Requests an immediate ACK.
     pub ack_request: bool,
 }
@@ -93,10 +89,8 @@ pub struct ProbeHeader {
     pub stream: u32,
     /// Path tag.
     pub tag: u32,
-    /// Time at which it was sent, by its sender's clock.
-    pub stamp: Time,
-    /// Of an echo: bytes of the probe.
-    pub size: u16,
+    /// Number by which its sender finds its own record of it; the echo repeats it.
+    pub transmission: u32,
     /// Of an echo: time that it was held.
     pub held: Time,
 }
@@ -144,8 +138,8 @@ pub enum Packet<'a> {
         stream: u32,
         /// Fields of the ACK.
         ack: Reply,
-        /// Time stamp of the acknowledged packet; `None` for an ACK that a timer has triggered.
-        stamp: Option<Time>,
+        /// Transmission of the acknowledged packet; 0 for an ACK that a timer has triggered.
+        transmission: u32,
         /// Time that the receiver held that packet.
         held: Time,
     },
@@ -199,9 +193,6 @@ impl<'a> Reader<'a> {
     }
     fn held(&mut self) -> Time {
         Time::from_ns(u64::from(self.u32()))
-    }
-    fn time(&mut self) -> Time {
-        Time::from_ps(self.u64())
     }
 }
 
@@ -300,22 +291,26 @@ impl<'a> Packet<'a> {
                 if from.u32() != MAGIC {
                     return Err(DecodeError::Value("magic"));
                 }
+                let protection = match flags & PROTECTION {
+                    0 => Protection::Off,
+                    1 => Protection::Control,
+                    2 => Protection::All,
+                    _ => return Err(DecodeError::Value("protection")),
+                };
+                let (connection_of_sender, mtu) = (from.u32(), from.u16());
+                let _reserved: [u8; 4] = from.bytes();
+                let (span, nonce, max_message) = (from.u32(), from.u64(), from.u64());
+                let _reserved: [u8; 8] = from.bytes();
+                let labels = from.u16();
                 let mut greeting = Greeting {
-                    connection: from.u32(),
-                    mtu: from.u16(),
-                    held: Time::from_ns(u64::from(from.u16()) << 16 | u64::from(from.u16())),
-                    span: from.u32(),
-                    nonce: from.u64(),
-                    max_message: from.u64(),
-                    stamp: from.time(),
-                    labels: from.u16(),
+                    connection: connection_of_sender,
+                    nonce,
                     own_nonce: 0,
-                    protection: match flags & PROTECTION {
-                        0 => Protection::Off,
-                        1 => Protection::Control,
-                        2 => Protection::All,
-                        _ => return Err(DecodeError::Value("protection")),
-                    },
+                    mtu,
+                    labels,
+                    protection,
+                    span,
+                    max_message,
                 };
                 let _check = from.u32();
                 greeting.own_nonce = from.u64();
@@ -331,13 +326,13 @@ impl<'a> Packet<'a> {
                 let data = Data {
                     stream: from.u32(),
                     payload: from.u16(),
-                    index: u32::from(from.u16()) << 16 | u32::from(from.u16()),
-                    psn: u64::from(from.u16()) << 32 | u64::from(from.u32()),
+                    length: u64::from(from.u16()) << 32 | u64::from(from.u32()),
+                    psn: from.u64(),
+                    message: from.u64(),
+                    index: from.u32(),
                     tag: from.u32(),
-                    message: from.u32(),
                     checksum: Some(from.u32()).filter(|_| flags & CHECKED != 0),
-                    length: from.u64(),
-                    stamp: from.time(),
+                    transmission: from.u32(),
                     steering: from.u64(),
                     ack_request: flags & ACK_REQUEST != 0,
                 };
@@ -345,8 +340,8 @@ impl<'a> Packet<'a> {
                 if payload.len() > usize::from(data.payload) {
                     return Err(DecodeError::Length);
                 }
-                if data.psn < u64::from(data.index) {
-                    return Err(DecodeError::Value("index"));
+                if data.psn.max(data.message) > MAX_NUMBER || data.psn < u64::from(data.index) {
+                    return Err(DecodeError::Value("psn, message or index"));
                 }
                 let whole = payload.len() == usize::from(data.payload);
                 if whole && data.checksum.is_some_and(|checksum| checksum != crc32c(payload)) {
@@ -365,28 +360,25 @@ impl<'a> Packet<'a> {
                 }
                 let (stream, tag) = (from.u32(), from.u32());
                 let (psn, cumulative, bitmap) = (from.u64(), from.u64(), from.u64());
-                let (offset, held, stamp) = (from.u32(), from.held(), from.time());
+                let (offset, held, transmission) = (from.u32(), from.held(), from.u32());
                 // With these bounds, nothing that a sender computes from them can overflow.
-                if psn >> 48 != 0 || cumulative >> 48 != 0 {
+                if (psn > MAX_NUMBER && psn != NO_PSN) || cumulative > MAX_NUMBER {
                     return Err(DecodeError::Value("psn"));
                 }
                 let (ecn, cnp, nack) = (flags & ECN != 0, flags & NOTIFICATION != 0, flags & NACK != 0);
                 let ack = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
-                let stamp = (stamp != Time::MAX).then_some(stamp);
-                Packet::Ack { connection, stream, ack, stamp, held }
+                Packet::Ack { connection, stream, ack, transmission, held }
             }
             PROBE => {
-                let size = u16::try_from(datagram.len()).map_err(|_| DecodeError::Length)?;
-                let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
-                Packet::Probe { connection, probe: ProbeHeader { stream, tag, stamp, size, held: Time::ZERO } }
+                let (stream, tag, transmission) = (from.u32(), from.u32(), from.u32());
+                Packet::Probe { connection, probe: ProbeHeader { stream, tag, transmission, held: Time::ZERO } }
             }
             ECHO => {
                 if datagram.len() != end {
                     return Err(DecodeError::Length);
                 }
-                let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
-                let (held, size, _reserved) = (from.held(), from.u16(), from.u16());
-                Packet::Echo { connection, echo: ProbeHeader { stream, tag, stamp, size, held } }
+                let (stream, tag, transmission, held) = (from.u32(), from.u32(), from.u32(), from.held());
+                Packet::Echo { connection, echo: ProbeHeader { stream, tag, transmission, held } }
             }
             BYE if datagram.len() == end => Packet::Bye { connection, proof: from.u64() },
             RETRY if datagram.len() == end => {

@@ -28,11 +28,11 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     put(out, MAGIC.to_be_bytes());
     put(out, greeting.connection.to_be_bytes());
     put(out, greeting.mtu.to_be_bytes());
-    put(out, nanoseconds(greeting.held).to_be_bytes());
+    put(out, [0; 4]);
     put(out, greeting.span.to_be_bytes());
     put(out, greeting.nonce.to_be_bytes());
     put(out, greeting.max_message.to_be_bytes());
-    put(out, greeting.stamp.ps().to_be_bytes());
+    put(out, [0; 8]);
     put(out, greeting.labels.to_be_bytes());
     put(out, [0; 4]);
     put(out, greeting.own_nonce.to_be_bytes());
@@ -69,20 +69,20 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     begin(out, DATA, flags, connection);
     put(out, data.stream.to_be_bytes());
     put(out, data.payload.to_be_bytes());
-    put(out, data.index.to_be_bytes());
-    let psn = data.psn.to_be_bytes();
-    put(out, [psn[2], psn[3], psn[4], psn[5], psn[6], psn[7]]);
-    put(out, data.tag.to_be_bytes());
+    let length = data.length.to_be_bytes();
+    put(out, [length[2], length[3], length[4], length[5], length[6], length[7]]);
+    put(out, data.psn.to_be_bytes());
     put(out, data.message.to_be_bytes());
+    put(out, data.index.to_be_bytes());
+    put(out, data.tag.to_be_bytes());
     put(out, data.checksum.unwrap_or(0).to_be_bytes());
-    put(out, data.length.to_be_bytes());
-    put(out, data.stamp.ps().to_be_bytes());
+    put(out, data.transmission.to_be_bytes());
     put(out, data.steering.to_be_bytes());
     seal(out, CHECK);
 }
 
 /// Writes an ACK.
-pub fn ack(out: &mut Vec<u8>, connection: u32, stream: u32, ack: &Reply, stamp: Option<Time>, held: Time) {
+pub fn ack(out: &mut Vec<u8>, connection: u32, stream: u32, ack: &Reply, transmission: u32, held: Time) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let flags = flag(ack.ecn, ECN) | flag(ack.cnp, NOTIFICATION) | flag(ack.nack, NACK);
     begin(out, ACK, flags, connection);
@@ -93,7 +93,7 @@ pub fn ack(out: &mut Vec<u8>, connection: u32, stream: u32, ack: &Reply, stamp: 
     put(out, ack.bitmap.to_be_bytes());
     put(out, ack.offset.to_be_bytes());
     put(out, nanoseconds(held).to_be_bytes());
-    put(out, stamp.unwrap_or(Time::MAX).ps().to_be_bytes());
+    put(out, transmission.to_be_bytes());
     seal(out, CHECK);
 }
 
@@ -102,7 +102,7 @@ pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &ProbeHeader, size: usiz
     begin(out, PROBE, 0, connection);
     put(out, probe.stream.to_be_bytes());
     put(out, probe.tag.to_be_bytes());
-    put(out, probe.stamp.ps().to_be_bytes());
+    put(out, probe.transmission.to_be_bytes());
     out.resize(PROBE_BYTES, 0);
     seal(out, CHECK);
     out.resize(size.max(PROBE_BYTES), 0);
@@ -113,10 +113,8 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
     begin(out, ECHO, 0, connection);
     put(out, echo.stream.to_be_bytes());
     put(out, echo.tag.to_be_bytes());
-    put(out, echo.stamp.ps().to_be_bytes());
+    put(out, echo.transmission.to_be_bytes());
     put(out, nanoseconds(echo.held).to_be_bytes());
-    put(out, echo.size.to_be_bytes());
-    put(out, [0; 2]);
     seal(out, CHECK);
 }
 

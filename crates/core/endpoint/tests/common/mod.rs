@@ -110,14 +110,13 @@ impl Server {
 
     pub(crate) fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
         let mut out = Vec::new();
-        let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+        let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
         header::probe(&mut out, connection, &probe, 100);
         self.respond(from, &out).iter().any(|(_, bytes)| matches!(Packet::decode(bytes), Ok(Packet::Echo { .. })))
     }
 }
 
 pub(crate) fn greeting(connection: u32, nonce: u64) -> Greeting {
-    let (stamp, held) = (Time::ZERO, Time::ZERO);
     Greeting {
         connection,
         nonce,
@@ -127,8 +126,6 @@ pub(crate) fn greeting(connection: u32, nonce: u64) -> Greeting {
         labels: 2,
         span: 128,
         max_message: 10_000,
-        stamp,
-        held,
     }
 }
 
@@ -138,12 +135,12 @@ pub(crate) fn hello(greeting: &Greeting, cookie: &Cookie) -> Vec<u8> {
     out
 }
 
-pub(crate) fn data(connection: u32, message: u32, place: (u64, u32), length: u64) -> Vec<u8> {
+pub(crate) fn data(connection: u32, message: u64, place: (u64, u32), length: u64) -> Vec<u8> {
     data_over(1, connection, message, place, length)
 }
 
 /// `place` is PSN, and index in the message.
-pub(crate) fn data_over(stream: u32, connection: u32, message: u32, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
+pub(crate) fn data_over(stream: u32, connection: u32, message: u64, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
     let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
     let header = Data {
         stream,
@@ -155,7 +152,7 @@ pub(crate) fn data_over(stream: u32, connection: u32, message: u32, (psn, index)
         index,
         checksum: None,
         steering: 0,
-        stamp: Time::ZERO,
+        transmission: 7,
         ack_request: false,
     };
     let mut out = Vec::new();

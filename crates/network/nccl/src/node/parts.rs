@@ -80,7 +80,7 @@ pub(super) struct Peer {
 pub(super) struct Channel {
     pub(super) used: bool,
     /// Messages in flight: number, request, bytes.
-    pub(super) flying: VecDeque<(u32, Id, u64)>,
+    pub(super) flying: VecDeque<(u64, Id, u64)>,
 }
 
 /// State of a sender for the statistics page.

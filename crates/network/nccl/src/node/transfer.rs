@@ -216,7 +216,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         some
     }
 
-    pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32, delivered: &Delivered) {
+    pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u64, delivered: &Delivered) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let Some(of) = known.streams.get_mut(channel) else { return };
         let Some((_, id, bytes)) = of.flying.front().copied().filter(|(number, ..)| *number == message) else { return };

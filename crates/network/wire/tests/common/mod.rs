@@ -20,7 +20,7 @@ pub struct Pair {
     /// By stream and in order.
     pub received: [BTreeMap<u32, Vec<Vec<u8>>>; 2],
     /// Acknowledged messages, with the time.
-    pub sent: [Vec<(u32, u32, Time)>; 2],
+    pub sent: [Vec<(u32, u64, Time)>; 2],
     pub times: [Vec<Time>; 2],
     pub lost: Vec<Event>,
     /// Maximum of either host: bytes, and packets, messages and timers.

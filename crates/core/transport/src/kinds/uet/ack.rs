@@ -31,8 +31,8 @@ pub struct Nack {
 }
 
 impl Ack {
-    /// PSN of no packet: the largest of 48 bits. A flow has fewer packets, also where only 32 bits of a PSN are kept.
-    pub const OF_TIMER: u64 = (1 << 48) - 1;
+    /// PSN of no packet: the largest of 63 bits. A flow has fewer packets, also where only 32 bits of a PSN are kept.
+    pub const OF_TIMER: u64 = (1 << 63) - 1;
 }
 
 impl From<Ack> for Reply {

@@ -19,6 +19,9 @@ pub use sender::{NackOutcome, UetSender};
 use crate::{Network, Protocol};
 use anabranch_settings::About;
 
+/// Packets for which a stream's rings have memory at first.
+const FIRST_SPAN: u64 = 64;
+
 pub(super) const ABOUT: About = About::brief(
     "uet",
     "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for \

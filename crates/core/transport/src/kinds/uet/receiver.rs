@@ -4,7 +4,7 @@
 //! has shrunk below what is in flight sends none, and would wait for its timeout although nothing was lost. What waits for
 //! its acknowledgement always fits into one bitmap.
 
-use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
+use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, FIRST_SPAN, Nack, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
 use anabranch_units::Time;
 
@@ -134,7 +134,7 @@ impl Receiving for UetReceiver {
     }
 
     fn of_stream(config: &UetConfig) -> Self {
-        let full = UetReceiver::new(config, config.window_packets() * config.mtu);
+        let full = UetReceiver::new(config, config.window_packets().min(FIRST_SPAN) * config.mtu);
         UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
     }
 

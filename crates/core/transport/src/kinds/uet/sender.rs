@@ -1,7 +1,7 @@
 //! The sender of a flow (specification 7.10): a window, selective retransmission, a timeout per packet.
 
 use super::{
-    Ack, Nack, UetConfig,
+    Ack, FIRST_SPAN, Nack, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
 };
 use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
@@ -398,7 +398,8 @@ impl Sending for UetSender {
     }
 
     fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time) -> Self {
-        let full = UetSender::new(config, base_rtt, config.window_packets() * config.mtu);
+        // Rings grow with the packets under way: no window of a peer's making takes memory.
+        let full = UetSender::new(config, base_rtt, config.window_packets().min(FIRST_SPAN) * config.mtu);
         UetSender { packets: 0, last_payload: config.mtu as u32, ..full }
     }
 
