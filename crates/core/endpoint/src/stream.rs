@@ -34,6 +34,14 @@ impl Stored {
     }
 }
 
+/// First numbers of streams; zero but in tests of large ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct First {
+    pub(crate) psn: u64,
+    pub(crate) message: u64,
+    pub(crate) transmission: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) number: u64,
@@ -87,8 +95,21 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(peer: u32, stream: u32, connection: u32, mtu: u64) -> Self {
-        Outgoing { peer, stream, connection, mtu, turn: stream, ..Outgoing::default() }
+    pub(crate) fn new(peer: u32, stream: u32, connection: u32, mtu: u64, first: First) -> Self {
+        let First { psn, message, transmission } = first;
+        Outgoing {
+            peer,
+            stream,
+            connection,
+            mtu,
+            turn: stream,
+            next_message: message,
+            packets: psn,
+            offered: psn,
+            cumulative: psn,
+            transmissions: Transmissions::after(transmission),
+            ..Outgoing::default()
+        }
     }
 
     pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u64 {
@@ -379,9 +400,16 @@ pub(crate) struct Limits {
 }
 
 impl Incoming {
-    pub(crate) fn new(transport: &Transport) -> Self {
-        let receiver = Receiver::of_stream(transport);
-        Incoming { receiver, next: 0, next_first: 0, messages: VecDeque::new(), timer_at: Time::MAX, is_wide: false }
+    pub(crate) fn new(transport: &Transport, First { psn, message, .. }: First) -> Self {
+        let receiver = Receiver::of_stream(transport, psn);
+        Incoming {
+            receiver,
+            next: message,
+            next_first: psn,
+            messages: VecDeque::new(),
+            timer_at: Time::MAX,
+            is_wide: false,
+        }
     }
 
     /// Returns the memory of a bitmap of `span` packets, which doubles, where `psn` is the first to need one.

@@ -33,6 +33,11 @@ pub(crate) struct Transmissions {
 const MIN_SLOTS: u64 = 32;
 
 impl Transmissions {
+    /// Creates a record whose first number follows `last`.
+    pub(crate) fn after(last: u32) -> Self {
+        Transmissions { last, ..Transmissions::default() }
+    }
+
     /// Records a transmission of a stream with `under_way` packets in flight; returns its number.
     #[inline]
     pub(crate) fn note(&mut self, at: Time, is_full: bool, under_way: u64) -> u32 {
@@ -72,8 +77,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap_and_round_trips_are_local() {
-        let (mut all, us) = (Transmissions::default(), Time::from_us);
-        all.last = u32::MAX - 4;
+        let (mut all, us) = (Transmissions::after(u32::MAX - 4), Time::from_us);
         let numbers: Vec<u32> = (0..8).map(|at| all.note(us(100 + at), at > 3, 3)).collect();
         // Zero means none.
         assert_eq!(numbers, [u32::MAX - 3, u32::MAX - 2, u32::MAX - 1, u32::MAX, 1, 2, 3, 4]);

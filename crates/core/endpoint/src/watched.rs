@@ -124,8 +124,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(labels: u32) -> Self {
-        Watched { paths: vec![Path::default(); labels as usize], last: None, sent: VecDeque::new(), first: 0 }
+    pub(crate) fn new(labels: u32, first: u64) -> Self {
+        Watched { paths: vec![Path::default(); labels as usize], last: None, sent: VecDeque::new(), first }
     }
 
     pub(crate) fn note_sent(&mut self, now: Time, psn: u64, label: u32, bytes: usize, again: bool) {
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn counters_attribute_packets_to_paths() {
         let us = Time::from_us;
-        let mut watched = Watched::new(2);
+        let mut watched = Watched::new(2, 0);
         // Packets 0, 1 over label 1; 2, then 0 again, over label 0.
         watched.note_sent(us(1), 0, 1, 100, false);
         watched.note_sent(us(2), 1, 1, 100, false);

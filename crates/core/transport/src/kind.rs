@@ -151,8 +151,9 @@ pub trait Sending: Clone + Debug {
 
     /// Creates the sender of `size` payload bytes at `now`; `rate` is the NIC's, `base_rtt` the paths'.
     fn new(config: &Self::Config, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self;
-    /// Creates the sender of an endless stream of full packets, which sends nothing until packets are appended.
-    fn of_stream(config: &Self::Config, rate: Rate, base_rtt: Time, now: Time) -> Self;
+    /// Creates the sender of an endless stream of full packets, which sends nothing until packets are appended; its
+    /// first PSN is `first`.
+    fn of_stream(config: &Self::Config, rate: Rate, base_rtt: Time, now: Time, first: u64) -> Self;
     /// Appends packets to a stream.
     fn append(&mut self, config: &Self::Config, packets: u64);
     /// Removes `packets` full packets that have not been sent yet from the end of the flow.
@@ -220,8 +221,9 @@ pub trait Receiving: Clone + Debug {
 
     /// Creates the receiver of `size` payload bytes.
     fn new(config: &Self::Config, size: u64) -> Self;
-    /// Creates the receiver of an endless stream, which is never complete; all packets count as full.
-    fn of_stream(config: &Self::Config) -> Self;
+    /// Creates the receiver of an endless stream, which is never complete; all packets count as full, the first has the
+    /// PSN `first`.
+    fn of_stream(config: &Self::Config, first: u64) -> Self;
     /// Removes `packets` full packets that have not arrived yet from the end of the flow.
     fn shorten(&mut self, config: &Self::Config, packets: u64);
     /// Processes a data packet; returns the reply, if one is due, and `true` if it completed the flow.

@@ -154,8 +154,8 @@ impl Sender {
         made!(transport, Transport(config) => Sender(Sending::new(config, rate, base_rtt, size, now)))
     }
     /// See [`Sending::of_stream`].
-    pub fn of_stream(transport: &Transport, rate: Rate, base_rtt: Time, now: Time) -> Self {
-        made!(transport, Transport(config) => Sender(Sending::of_stream(config, rate, base_rtt, now)))
+    pub fn of_stream(transport: &Transport, rate: Rate, base_rtt: Time, now: Time, first: u64) -> Self {
+        made!(transport, Transport(config) => Sender(Sending::of_stream(config, rate, base_rtt, now, first)))
     }
     /// See [`Sending::append`].
     pub fn append(&mut self, transport: &Transport, packets: u64) {
@@ -226,8 +226,8 @@ impl Receiver {
         made!(transport, Transport(config) => Receiver(Receiving::new(config, size)))
     }
     /// See [`Receiving::of_stream`].
-    pub fn of_stream(transport: &Transport) -> Self {
-        made!(transport, Transport(config) => Receiver(Receiving::of_stream(config)))
+    pub fn of_stream(transport: &Transport, first: u64) -> Self {
+        made!(transport, Transport(config) => Receiver(Receiving::of_stream(config, first)))
     }
     /// See [`Receiving::shorten`].
     pub fn shorten(&mut self, transport: &Transport, packets: u64) {

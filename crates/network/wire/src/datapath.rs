@@ -108,6 +108,9 @@ pub enum WireError {
     /// RDMA verbs or something they require is missing.
     #[error("{0}")]
     Verbs(String),
+    /// The clock of the datapath, 64 bits of picoseconds since it was opened, ends within a day.
+    #[error("this endpoint is open for 212 days, after which its clock ends: restart it")]
+    ClockEnd,
     /// A system call failed.
     #[error("{what}: {source}")]
     System {

@@ -9,6 +9,8 @@ const SEND_BATCH: usize = 32;
 const MAX_SEND_BATCH: usize = 64;
 /// Rounds before control returns to the caller.
 const MAX_ROUNDS: usize = 16;
+/// 212 days; the clock of an endpoint ends after 213.
+const CLOCK_END: Time = Time::from_us(212 * 86_400 * 1_000_000);
 const EMPTY_TRANSMIT: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with its datapath, whose errors the methods return.
@@ -102,11 +104,15 @@ impl<D: Datapath> Driver<D> {
         self.lateness.counted()
     }
 
-    fn read_clock(&mut self) -> Time {
+    /// Fails before the clock ends: no timer of an endpoint takes effect after that.
+    fn read_clock(&mut self) -> Result<Time, WireError> {
         let now = self.datapath.now();
+        if now >= CLOCK_END {
+            return Err(WireError::ClockEnd);
+        }
         self.longest_pause = self.longest_pause.max(now.saturating_sub(self.read_at));
         self.read_at = now;
-        now
+        Ok(now)
     }
 
     /// Receives, runs expired timers and sends. Returns the time of the next work, unless a datagram arrives earlier.
@@ -126,7 +132,7 @@ impl<D: Datapath> Driver<D> {
 
     /// Receives what has arrived without sending replies; returns the number of datagrams.
     pub fn receive_with_placement(&mut self, places: &mut dyn Placement) -> Result<usize, WireError> {
-        let mut now = self.read_clock();
+        let mut now = self.read_clock()?;
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         self.receive_at(&mut now, places).map(|(received, _)| received)
     }
@@ -154,7 +160,7 @@ impl<D: Datapath> Driver<D> {
             }
         }
         for _ in 0..MAX_ROUNDS {
-            let mut now = self.read_clock();
+            let mut now = self.read_clock()?;
             let due = self.lateness.due(&self.endpoint, now);
             let (received, arrived) =
                 if std::mem::take(&mut sends_first) { (0, None) } else { self.receive_at(&mut now, places)? };
@@ -222,11 +228,11 @@ impl<D: Datapath> Driver<D> {
 
     /// Waits until there is work or until `until`.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        self.read_clock();
+        self.read_clock()?;
         self.datapath.wait(until)?;
         // Only a late wake-up counts as a pause.
         self.read_at = self.datapath.now().min(until.max(self.read_at));
-        self.read_clock();
+        self.read_clock()?;
         Ok(())
     }
 }

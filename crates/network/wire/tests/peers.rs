@@ -5,7 +5,11 @@ mod common;
 use anabranch_endpoint::{CloseReason, Endpoint, Event, Settings};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::{Rate, Time};
-use anabranch_wire::{Datapath, Driver, memory::Link, memory::run, udp::UdpPath};
+use anabranch_wire::{
+    Datapath, Driver,
+    memory::{Link, Memory, run},
+    udp::UdpPath,
+};
 use common::{Pair, address};
 use std::net::{SocketAddr, UdpSocket};
 
@@ -96,4 +100,17 @@ fn unknown_peers_take_no_slot() {
         client.work().unwrap();
     }
     assert_eq!(server.endpoint().0.counters().refused, 50);
+}
+
+/// The clock of an endpoint has 64 bits of picoseconds, 213 days; a driver ends before that with a message.
+#[test]
+fn a_clock_that_ends_is_an_error() {
+    let day = 86_400_000_000;
+    let network = Memory::new(1, 1, Link::new(Rate::gbps(10), Time::from_us(1)));
+    let mut host = Driver::new(Endpoint::new(Settings::default()), network.host(address(1)));
+    network.advance(Time::from_us(211 * day));
+    host.work().unwrap();
+    network.advance(Time::from_us(212 * day));
+    let error = host.work().unwrap_err().to_string();
+    assert!(error.contains("212 days") && error.contains("restart"), "{error}");
 }

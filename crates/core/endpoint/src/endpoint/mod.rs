@@ -17,7 +17,7 @@ use crate::{
     Balancer, Key, Settings,
     event::{CloseReason, Event, SendError, SendOptions},
     peer::Phase,
-    stream::{Incoming, Outgoing, Stored},
+    stream::{First, Incoming, Outgoing, Stored},
     watched::PathCounts,
 };
 use anabranch_lb::{Record, registry::HostParameters};
@@ -91,6 +91,12 @@ impl Endpoint {
     pub fn record(&mut self, record: &Record) {
         let scheme = self.state.settings.scheme.build(self.state.settings.seed, self.state.settings.host_key);
         self.state.balancer = Balancer::new(record.wrap(scheme, self.state.settings.host_key));
+    }
+
+    /// Begins all streams with these numbers, at both endpoints, for tests of numbers that others reach in years.
+    #[doc(hidden)]
+    pub fn begin_streams_at(&mut self, psn: u64, message: u64, transmission: u32) {
+        self.state.first = First { psn, message, transmission };
     }
 
     /// Enables [`Endpoint::watched`]; call before anything is sent.
@@ -218,7 +224,10 @@ impl Endpoint {
         let at = match known.waiting.iter().position(|outgoing| outgoing.stream == stream) {
             Some(at) => at,
             None => {
-                known.waiting.push(Outgoing::new(peer, stream, known.theirs, self.state.settings.transport.mtu()));
+                known.waiting.push({
+                    let mtu = self.state.settings.transport.mtu();
+                    Outgoing::new(peer, stream, known.theirs, mtu, self.state.first)
+                });
                 known.waiting.len() - 1
             }
         };

@@ -507,11 +507,11 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     let mut opened = Vec::new();
     for mut outgoing in std::mem::take(&mut known.waiting) {
         outgoing.connection = connection;
-        outgoing.watched = state.watches.then(|| Box::new(Watched::new(state.settings.labels)));
+        outgoing.watched = state.watches.then(|| Box::new(Watched::new(state.settings.labels, state.first.psn)));
         let stream = outgoing.stream;
         let scheme_slot = open_with_scheme(state, peer, stream, now);
         let Some(transport) = &state.transports[peer as usize] else { return };
-        let sender = Sender::of_stream(transport, state.settings.rate, base_rtt, now);
+        let sender = Sender::of_stream(transport, state.settings.rate, base_rtt, now, state.first.psn);
         let slot = state.flows.insert(Flow::new(sender, state.opened, scheme_slot, now, outgoing)) as u32;
         state.opened = state.opened.wrapping_add(1);
         opened.push((stream, slot));

@@ -116,7 +116,7 @@ fn on_data(
             return;
         }
         known.kept += bytes;
-        known.incoming.insert(data.stream, Incoming::new(transport));
+        known.incoming.insert(data.stream, Incoming::new(transport, state.first));
     }
     let Some(incoming) = known.incoming.get_mut(&data.stream) else { return };
     if !incoming.fits(data, &limits) {

@@ -5,7 +5,7 @@ use crate::{
     header::{self, Greeting, Protection},
     pacer::Pacer,
     peer::Peer,
-    stream::{Outgoing, Spares},
+    stream::{First, Outgoing, Spares},
 };
 use anabranch_lb::{
     GuidedPaths, Tag,
@@ -129,6 +129,7 @@ pub(super) struct State {
     pub(super) has_idle_check: bool,
     pub(super) counters: Counters,
     pub(super) watches: bool,
+    pub(super) first: First,
     pub(super) next_refusal_report_at: Time,
     /// Streams whose schemes have just decided to wait.
     pub(super) blocked: Vec<u32>,
@@ -176,6 +177,7 @@ impl State {
             has_idle_check: false,
             counters: Counters::default(),
             watches: false,
+            first: First::default(),
             next_refusal_report_at: Time::ZERO,
             blocked: Vec::new(),
             opened: 0,

@@ -68,8 +68,9 @@ impl Chunks {
         self.next / self.packets
     }
 
-    pub(crate) fn begin(&mut self, now: Time) {
-        self.next += self.packets;
+    /// Begins the chunk of packet `psn`. Those before it may have left before the scheme was chosen.
+    pub(crate) fn begin(&mut self, now: Time, psn: u64) {
+        self.next = psn / self.packets * self.packets + self.packets;
         self.open.push_back((self.next, now));
     }
 
@@ -105,9 +106,9 @@ mod tests {
         let mut chunks = Chunks::new(&flow(&[8]), 40_960, 2);
         assert_eq!(chunks.ideal, Time::from_us(10) + Time::from_ps(748_800));
         assert!(chunks.begins(0) && chunks.may_begin());
-        chunks.begin(Time::from_us(1));
+        chunks.begin(Time::from_us(1), 0);
         assert!(!chunks.begins(5) && chunks.begins(10) && chunks.number() == 1);
-        chunks.begin(Time::from_us(2));
+        chunks.begin(Time::from_us(2), 10);
         assert!(!chunks.may_begin(), "two are on their way");
         // The sender is blocked after packet 19, and continues after packet 9 without its acknowledgement.
         assert_eq!([9, 18, 19].map(|psn| chunks.send(psn, 7)), [Send(7), Send(7), SendWithAckRequest(7)]);
@@ -115,6 +116,11 @@ mod tests {
         assert_eq!(chunks.acknowledged(Time::from_us(21), 10), Some(Time::from_us(20)));
         assert!(chunks.may_begin());
         assert_eq!(chunks.send(19, 7), Send(7), "another may begin");
+        // A scheme that is chosen in mid-stream takes up the chunk that is under way.
+        let mut late = Chunks::new(&flow(&[8]), 40_960, 1);
+        late.begin(Time::ZERO, 10_000_003);
+        assert_eq!((late.begins(10_000_009), late.begins(10_000_010), late.number()), (false, true, 1_000_001));
+        assert_eq!(late.send(10_000_009, 7), SendWithAckRequest(7));
         assert!(chunks.begins(23), "asked for a packet in the midst of a chunk, where the first went with a run");
     }
 }

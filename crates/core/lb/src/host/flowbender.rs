@@ -159,7 +159,7 @@ impl HostScheme for FlowBender {
             if !chunks.may_begin() {
                 return Decision::Wait;
             }
-            chunks.begin(now);
+            chunks.begin(now, packet.psn);
         }
         chunks.send(packet.psn, flow.tag)
     }

@@ -435,7 +435,7 @@ impl HostScheme for Hopper {
                     flow.consider(&self.parameters, now, 0);
                 }
                 let Some(chunks) = &mut flow.chunks else { return Decision::Wait };
-                chunks.begin(now);
+                chunks.begin(now, packet.psn);
                 if let Some((tag, _)) = flow.pending.take() {
                     (flow.path, flow.line) = (tag, LineFit::default());
                 }

@@ -94,7 +94,7 @@ impl HostScheme for QpSpray {
                 return Decision::Wait;
             }
             flow.tag = flow.tags[(flow.chunks.number() % flow.tags.len() as u64) as usize];
-            flow.chunks.begin(now);
+            flow.chunks.begin(now, packet.psn);
         }
         flow.chunks.send(packet.psn, flow.tag)
     }

@@ -20,6 +20,8 @@ use std::collections::VecDeque;
 
 /// Maximum number of consecutive refusals of a peer: ranks have the keys of the listeners they connect to.
 const MAX_REFUSALS: u32 = 64;
+/// Far more than there are connections.
+const MAX_NUMBER: u32 = 1 << 24;
 
 /// State of an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +141,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if class > 0 {
             endpoint.set_class(peer, class);
         }
-        let connection = self.next_connection;
-        self.next_connection = self.next_connection.wrapping_add(1);
+        // Numbers wrap at the 24 bits of a steering word, and long-lived connections keep theirs.
+        let connection = loop {
+            let number = self.next_connection & (MAX_NUMBER - 1);
+            self.next_connection = number + 1;
+            if !self.ours.contains_key(&number) {
+                break number;
+            }
+        };
         let attempt = Attempt {
             peer,
             at: handle.at,
@@ -166,8 +174,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
         let Some(Waiting { peer, connection, error }) = of.waiting.pop_front() else { return Ok(None) };
         let is_well = error.is_well();
-        let receiver =
-            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, granted: 0, open: Vec::new(), error };
+        let receiver = {
+            let (waiting, open, first) = (VecDeque::new(), Vec::new(), self.first);
+            Receiver { peer, connection, waiting, completed: first, granted: first, open, error }
+        };
         let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
         if is_well {
             self.theirs.insert((peer, connection), id);
@@ -232,7 +242,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             class,
             channel,
             grants: VecDeque::new(),
-            next: 0,
+            next: self.first,
             queue: VecDeque::new(),
             open: Vec::new(),
             flying: 0,

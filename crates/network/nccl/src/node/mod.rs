@@ -59,6 +59,8 @@ pub struct Node<D, M> {
     /// Connections that this node receives from, by peer and number.
     theirs: BTreeMap<(PeerId, u32), Id>,
     next_connection: u32,
+    /// First number of receives.
+    first: u32,
     /// Peers with unsent control messages, and senders with unsent pieces.
     talkative: BTreeSet<PeerId>,
     busy: BTreeSet<Id>,
@@ -97,6 +99,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             ours: BTreeMap::new(),
             theirs: BTreeMap::new(),
             next_connection: 0,
+            first: 0,
             talkative: BTreeSet::new(),
             busy: BTreeSet::new(),
             last_work_at: Time::ZERO,
@@ -118,6 +121,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Returns `true` if there is a communicator or an attempt that has not failed.
     pub fn is_used(&self) -> bool {
         self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.error.is_well())
+    }
+
+    /// Begins connections and receives with these numbers, at both ranks, for tests of numbers that others reach in hours.
+    #[doc(hidden)]
+    pub fn begin_numbers_at(&mut self, connection: u32, receive: u32) {
+        (self.next_connection, self.first) = (connection, receive);
     }
 
     /// Returns the number of requests that have not been reported as done.

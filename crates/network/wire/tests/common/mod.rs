@@ -23,6 +23,8 @@ pub struct Pair {
     pub sent: [Vec<(u32, u64, Time)>; 2],
     pub times: [Vec<Time>; 2],
     pub lost: Vec<Event>,
+    /// Number of the first message of each stream.
+    pub first: u64,
     /// Maximum of either host: bytes, and packets, messages and timers.
     pub held: (u64, usize),
 }
@@ -51,6 +53,7 @@ impl Pair {
             sent: Default::default(),
             times: Default::default(),
             lost: Vec::new(),
+            first: 0,
             held: (0, 0),
         }
     }
@@ -74,7 +77,7 @@ impl Pair {
                         Event::Open { .. } => {}
                         Event::Received { stream, message, bytes, .. } => {
                             let messages = self.received[me].entry(stream).or_default();
-                            assert_eq!(messages.len(), message as usize, "in order, each once");
+                            assert_eq!(messages.len() as u64, message - self.first, "in order, each once");
                             messages.push(bytes);
                             self.times[me].push(now);
                         }

@@ -192,9 +192,9 @@ fn with_transport(name: &str) -> f64 {
     let transport = Transport::new(&transport(), &network);
     let mut line = NullNic { scheme: scheme_of(name), left: None };
     line.scheme.open(Time::ZERO, 0, &flow(base_rtt));
-    let mut sender = Sender::of_stream(&transport, rate, base_rtt, Time::ZERO);
+    let mut sender = Sender::of_stream(&transport, rate, base_rtt, Time::ZERO, 0);
     sender.append(&transport, PACKETS);
-    let mut receiver = Receiver::of_stream(&transport);
+    let mut receiver = Receiver::of_stream(&transport, 0);
     let (mut nic, mut flows, mut now) = (Nic::default(), Slab::new(), Time::ZERO);
     let slot = flows.insert(Flow::new(sender, 0, 0, now, ()));
     nic.enter(slot as u32, &mut flows[slot], &transport, now);

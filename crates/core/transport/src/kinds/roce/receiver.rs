@@ -7,7 +7,8 @@ use anabranch_units::Time;
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceReceiver {
-    size: u64,
+    /// Bytes by which the last packet is shorter than the others.
+    short: u64,
     packets: u64,
     expected: u64,
     early: Blocks,
@@ -41,10 +42,9 @@ const PLAIN: ReplyFlags = ReplyFlags { sack: false, nack: false, cnp: false, sup
 impl RoceReceiver {
     fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> ReplyFlags {
         self.expected += 1;
-        self.received_bytes += u64::from(arrival.payload);
+        self.received_bytes = self.received_bytes.wrapping_add(u64::from(arrival.payload));
         if let Some((start, end)) = self.early.first().filter(|run| run.0 <= self.expected) {
-            let bytes = |psn: u64| (psn * config.mtu).min(self.size);
-            self.early_bytes -= bytes(end) - bytes(start);
+            self.early_bytes -= (end - start) * config.mtu - if end == self.packets { self.short } else { 0 };
             self.expected = end;
             self.early.discard_below(end);
         }
@@ -69,7 +69,7 @@ impl RoceReceiver {
         }
         if !known {
             self.early.insert(arrival.psn);
-            self.received_bytes += u64::from(arrival.payload);
+            self.received_bytes = self.received_bytes.wrapping_add(u64::from(arrival.payload));
             self.early_bytes += u64::from(arrival.payload);
             self.max_early_bytes = self.max_early_bytes.max(self.early_bytes);
         }
@@ -147,7 +147,7 @@ impl Receiving for RoceReceiver {
 
     fn new(config: &RoceConfig, size: u64) -> Self {
         RoceReceiver {
-            size,
+            short: config.packets(size) * config.mtu - size,
             packets: config.packets(size),
             expected: 0,
             early: Blocks::default(),
@@ -167,13 +167,12 @@ impl Receiving for RoceReceiver {
         }
     }
 
-    fn shorten(&mut self, config: &RoceConfig, packets: u64) {
+    fn shorten(&mut self, _config: &RoceConfig, packets: u64) {
         self.packets -= packets;
-        self.size -= packets * config.mtu;
     }
 
-    fn of_stream(config: &RoceConfig) -> Self {
-        RoceReceiver { size: u64::MAX, packets: u64::MAX / config.mtu.max(1), ..RoceReceiver::new(config, 0) }
+    fn of_stream(config: &RoceConfig, first: u64) -> Self {
+        RoceReceiver { short: 0, packets: u64::MAX, expected: first, following: first, ..RoceReceiver::new(config, 0) }
     }
 
     fn cumulative(&self) -> u64 {

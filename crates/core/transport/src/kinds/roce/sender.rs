@@ -28,7 +28,8 @@ const ENDLESS: u64 = 1 << 40;
 /// The sending side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceSender {
-    size: u64,
+    /// Bytes by which the last packet is shorter than the others.
+    short: u64,
     packets: u64,
     /// First PSN not yet acknowledged.
     una: u64,
@@ -70,9 +71,15 @@ impl RoceSender {
         Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
     }
 
+    /// Payload of the packets from PSN `from` to below `to`. Bytes are never counted from the first packet of a stream.
     #[inline]
-    fn bytes(&self, config: &RoceConfig, psn: u64) -> u64 {
-        (psn * config.mtu).min(self.size)
+    fn bytes(&self, config: &RoceConfig, from: u64, to: u64) -> u64 {
+        let short = if to == self.packets && from < to { self.short } else { 0 };
+        (to - from) * config.mtu - short
+    }
+
+    fn size(&self, config: &RoceConfig) -> u64 {
+        self.packets.saturating_mul(config.mtu) - self.short
     }
 
     #[inline]
@@ -107,7 +114,7 @@ impl RoceSender {
         {
             match changes {
                 RateOnPathChange::Restore => self.control.restore(&config.control, now),
-                _ => self.control = Self::control(config, self.line_rate, self.base_rtt, self.size),
+                _ => self.control = Self::control(config, self.line_rate, self.base_rtt, self.size(config)),
             }
         }
         self.path = Some(tag);
@@ -131,7 +138,7 @@ impl RoceSender {
 
     #[inline]
     fn in_flight_bytes(&self, config: &RoceConfig) -> u64 {
-        self.bytes(config, self.nxt) - self.bytes(config, self.una)
+        self.bytes(config, self.una, self.nxt)
     }
 
     fn take(&mut self, config: &RoceConfig, reply: &Reply) {
@@ -208,7 +215,7 @@ impl Sending for RoceSender {
 
     fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
         RoceSender {
-            size,
+            short: config.packets(size) * config.mtu - size,
             packets: config.packets(size),
             una: 0,
             nxt: 0,
@@ -232,19 +239,26 @@ impl Sending for RoceSender {
         }
     }
 
-    fn of_stream(config: &RoceConfig, line_rate: Rate, base_rtt: Time, now: Time) -> Self {
+    fn of_stream(config: &RoceConfig, line_rate: Rate, base_rtt: Time, now: Time, first: u64) -> Self {
         let endless = RoceSender::new(config, line_rate, base_rtt, ENDLESS, now);
-        RoceSender { size: 0, packets: 0, ..endless }
+        RoceSender {
+            short: 0,
+            packets: first,
+            una: first,
+            nxt: first,
+            highest: first,
+            highest_ack: first,
+            recovery_end: first,
+            ..endless
+        }
     }
 
-    fn append(&mut self, config: &RoceConfig, packets: u64) {
+    fn append(&mut self, _config: &RoceConfig, packets: u64) {
         self.packets += packets;
-        self.size = self.packets * config.mtu;
     }
 
-    fn shorten(&mut self, config: &RoceConfig, packets: u64) {
+    fn shorten(&mut self, _config: &RoceConfig, packets: u64) {
         self.packets -= packets;
-        self.size -= packets * config.mtu;
         assert!(self.highest < self.packets, "a packet that was sent cannot be removed");
     }
 
@@ -258,30 +272,28 @@ impl Sending for RoceSender {
             return true;
         }
         let window = self.window(config);
-        let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
+        let (to_next, left) = (self.bytes(config, self.highest_ack, next), self.bytes(config, next, self.packets));
         if self.control.has_bursts() {
-            let room = (acked + window).saturating_sub(next_bytes);
+            let room = window.saturating_sub(to_next);
             // A burst is at most one window, or it would never start.
-            let left = (self.size - next_bytes).min(window);
-            return room > 0 && self.control.may_send(&config.control, config.mtu, room, left);
+            return room > 0 && self.control.may_send(&config.control, config.mtu, room, left.min(window));
         }
-        let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
-        in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
+        let in_flight = self.bytes(config, self.highest_ack, self.highest.max(self.highest_ack));
+        in_flight + config.mtu.min(left) < window || window > to_next
     }
 
     #[inline]
     fn peek(&self, config: &RoceConfig) -> Option<Segment> {
         let psn = self.next(config);
-        let payload = || (self.bytes(config, psn + 1) - self.bytes(config, psn)) as u32;
+        let payload = || self.bytes(config, psn, psn + 1) as u32;
         (psn < self.packets).then(|| Segment { psn, payload: payload(), retransmission: psn < self.highest })
     }
 
     fn send(&mut self, config: &RoceConfig, now: Time, tag: u32) -> Segment {
         let segment = self.peek(config).expect("something to send");
         if self.control.has_bursts() {
-            let sent = (segment.psn * config.mtu).min(self.size);
-            let acked = (self.highest_ack * config.mtu).min(self.size);
-            let room = (acked + self.window(config)).saturating_sub(sent);
+            let sent = self.bytes(config, self.highest_ack, segment.psn);
+            let room = self.window(config).saturating_sub(sent);
             self.control.on_sent(&config.control, room, u64::from(segment.payload));
         }
         self.take_path(config, now, tag);
@@ -398,7 +410,7 @@ impl Sending for RoceSender {
                 nack: reply.nack,
                 una: self.una,
                 next: self.nxt,
-                largest: (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64,
+                largest: (config.window.min(self.size(config).max(config.mtu)) / config.mtu) as f64,
             },
         );
         if self.una < self.packets {
@@ -407,7 +419,7 @@ impl Sending for RoceSender {
         if self.nxt > self.una {
             self.restart(config, now);
         }
-        let bytes = self.bytes(config, self.una) - self.bytes(config, before);
+        let bytes = self.bytes(config, before, self.una);
         AckOutcome { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 

@@ -133,9 +133,9 @@ impl Receiving for UetReceiver {
         self.packets -= packets;
     }
 
-    fn of_stream(config: &UetConfig) -> Self {
+    fn of_stream(config: &UetConfig, first: u64) -> Self {
         let full = UetReceiver::new(config, config.window_packets().min(FIRST_SPAN) * config.mtu);
-        UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
+        UetReceiver { packets: u64::MAX, cumulative: first, following: first, last_payload: config.mtu as u32, ..full }
     }
 
     /// PSNs beyond the flow's end are a caller's bug and are ignored.
@@ -148,7 +148,7 @@ impl Receiving for UetReceiver {
         self.following = psn.wrapping_add(1);
         let fills = !duplicate && psn == self.cumulative && self.beyond > 0;
         if !duplicate && psn < self.packets {
-            self.received_bytes += u64::from(payload);
+            self.received_bytes = self.received_bytes.wrapping_add(u64::from(payload));
             if psn == self.cumulative {
                 self.advance(config);
             } else {

@@ -397,10 +397,10 @@ impl Sending for UetSender {
         UetSender::new(config, base_rtt, size)
     }
 
-    fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time) -> Self {
+    fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time, first: u64) -> Self {
         // Rings grow with the packets under way: no window of a peer's making takes memory.
         let full = UetSender::new(config, base_rtt, config.window_packets().min(FIRST_SPAN) * config.mtu);
-        UetSender { packets: 0, last_payload: config.mtu as u32, ..full }
+        UetSender { packets: first, cumulative: first, next_psn: first, last_payload: config.mtu as u32, ..full }
     }
 
     #[inline]
@@ -572,7 +572,7 @@ mod tests {
     use anabranch_units::Rate;
 
     fn of_stream(config: &UetConfig) -> UetSender {
-        Sending::of_stream(config, Rate::gbps(400), Time::from_us(10), Time::ZERO)
+        Sending::of_stream(config, Rate::gbps(400), Time::from_us(10), Time::ZERO, 0)
     }
 
     fn config() -> UetConfig {
