@@ -237,6 +237,30 @@ fn workload_name_all_is_refused() {
     assert_eq!(code(&folder.run(&["check", "overall.toml"])), 0);
 }
 
+/// A result of others without a seal, with characters that neither a terminal nor XML takes in every string: shown as escapes,
+/// or refused with code 2.
+#[test]
+fn control_characters_in_a_result_end_no_report() {
+    let folder = Folder::new("inputs-result");
+    folder.file("good.toml", &two("a", "b"));
+    assert_eq!(code(&folder.run(&["run", "good.toml", "--out", "made"])), 0);
+    for hostile in ["\\u0001", "\\u001b[31m", "\\u007f", "\\uffff", "\\u202e"] {
+        for file in ["manifest.json", "summary.json"] {
+            let made = std::fs::read_to_string(folder.0.join("made").join(file)).unwrap();
+            for field in ["name", "load_balancer", "workload", "kind", "commit"] {
+                let Some(at) = made.find(&format!("\"{field}\": \"")) else { continue };
+                let text = format!("{}{hostile}{}", &made[..at + field.len() + 5], &made[at + field.len() + 5..]);
+                let unsealed: Vec<&str> = text.lines().filter(|line| !line.contains("\"seal\"")).collect();
+                let whole = unsealed.join("\n").replace(",\n}", "\n}");
+                folder.file(&format!("made/{file}"), &whole);
+                let output = folder.run(&["report", "made"]);
+                assert!([0, 2].contains(&code(&output)), "{hostile} {file} {field}: {}", stderr(&output));
+                folder.file(&format!("made/{file}"), &made);
+            }
+        }
+    }
+}
+
 /// Refused with their place, and printed as escapes: in values, keys, rows of files, options and file names.
 #[test]
 fn control_characters_reach_no_terminal() {

@@ -5,9 +5,9 @@ use std::{borrow::Cow, fmt::Write};
 /// Maximum characters of a name.
 pub const MAX_NAME: usize = 1000;
 
-/// Returns `true` if a terminal executes the character, or it changes the direction of its line.
+/// Returns `true` if a terminal executes the character, it changes the direction of its line, or XML cannot hold it.
 fn is_control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Returns `true` if `text` contains no terminal control characters except line breaks and tabs.
@@ -68,6 +68,15 @@ mod tests {
         assert_eq!(masked(HOSTILE).len(), HOSTILE.len(), "places stay");
         assert!(is_plain(&escaped(HOSTILE)) && is_plain(&masked(HOSTILE)) && !is_plain(HOSTILE));
         assert!(matches!(escaped("训练 \u{fc}\n"), Cow::Borrowed(_)));
+    }
+
+    /// XML 1.0, section 2.2: `Char`. Characters from U+10000 on are all allowed.
+    #[test]
+    fn escaped_text_is_of_xml() {
+        for c in '\0'..='\u{ffff}' {
+            let is_char = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}');
+            assert!(escaped(&c.to_string()).chars().all(is_char), "U+{:04X}", u32::from(c));
+        }
     }
 
     #[test]

@@ -114,9 +114,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         Owner::None => {}
     }
     let usage = |message| Failure::new(Code::Usage, message);
-    let all =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let configuration = Configuration::read(all).map_err(usage)?;
+    let configuration = Configuration::read(std::env::vars_os()).map_err(usage)?;
     log::at_most(configuration.level);
     configuration.warning.iter().for_each(|warning| log::say(Level::Warn, warning));
     let (mut devices, remarks) = device::find(&configuration).map_err(usage)?;

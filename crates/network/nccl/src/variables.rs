@@ -12,6 +12,7 @@ use anabranch_transport::TransportParameters;
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{DatapathKind, WireParameters};
 use std::{
+    ffi::OsString,
     net::IpAddr,
     path::{Path, PathBuf},
 };
@@ -288,6 +289,9 @@ struct Entry {
     value: Raw,
 }
 
+const NCCL_INTERFACES: &str = "NCCL_SOCKET_IFNAME";
+const NCCL_FAMILY: &str = "NCCL_SOCKET_FAMILY";
+
 impl Entry {
     fn wrong(&self, error: impl std::fmt::Display) -> String {
         format!("{}: {}: {error}", self.by, self.path.join("."))
@@ -296,8 +300,8 @@ impl Entry {
 
 impl Configuration {
     /// Reads the configuration from variables; fails with one line: name of the variable, value and allowed values.
-    pub(crate) fn read(all: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
-        let all: Vec<(String, String)> = all.into_iter().collect();
+    pub(crate) fn read(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, String> {
+        let all = texts(all)?;
         let names = || VARIABLES.iter().map(|variable| variable.name);
         for (name, _) in all.iter().filter(|(name, _)| name.starts_with("ANABRANCH_")) {
             if names().all(|known| known != name) && !OTHERS.iter().any(|other| name.starts_with(other)) {
@@ -333,9 +337,9 @@ impl Configuration {
             }
         }
         let (scheme, transport, wire) = settle(&entries)?;
-        let named = ["ANABRANCH_IFNAME", "NCCL_SOCKET_IFNAME"].into_iter().find_map(|by| Some((by, given(by)?)));
+        let named = ["ANABRANCH_IFNAME", NCCL_INTERFACES].into_iter().find_map(|by| Some((by, given(by)?)));
         let interfaces = named.map_or(Ok(Interfaces::default()), |(by, text)| Interfaces::read(by, text))?;
-        let addresses = Addresses::read(given("ANABRANCH_ADDRESS"), given("NCCL_SOCKET_FAMILY"))?;
+        let addresses = Addresses::read(given("ANABRANCH_ADDRESS"), given(NCCL_FAMILY))?;
         let carriers = match (given("ANABRANCH_DATAPATH"), wire.datapath) {
             (Some(text), _) => Carriers::read(text)?,
             (None, DatapathKind::Udp) => Carriers::Udp,
@@ -505,6 +509,26 @@ fn read_entry(by: &str, entry: &str) -> Result<Entry, String> {
     Ok(Entry { by: by.into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
 }
 
+/// Returns the variables as text. One of this plugin that is none is an error: without it, a job would run without
+/// authentication, for example.
+fn texts(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Vec<(String, String)>, String> {
+    let mut texts = Vec::new();
+    for (name, value) in all {
+        let shown = name.to_string_lossy().into_owned();
+        let is_other = OTHERS.iter().any(|other| shown.starts_with(other));
+        let is_read = shown.starts_with("ANABRANCH_") && !is_other || [NCCL_INTERFACES, NCCL_FAMILY].contains(&shown.as_str());
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => texts.push((name, value)),
+            (Ok(name), Err(value)) if is_read => {
+                return Err(format!("{name}: found {value:?}, expected text in UTF-8"));
+            }
+            (Err(name), _) if is_read => return Err(format!("there is no variable {name:?}, whose name is not UTF-8")),
+            _ => {}
+        }
+    }
+    Ok(texts)
+}
+
 /// Applies the settings to the defaults; a later setting overrides an earlier one.
 fn settle(entries: &[Entry]) -> Result<(HostParameters, TransportParameters, WireParameters), String> {
     let last = |section: &str, keys: &[&str]| {
@@ -585,7 +609,23 @@ mod tests {
     #[test]
     fn variables_of_other_parts_are_accepted() {
         for name in ["ANABRANCH_PROGRAMS", "ANABRANCH_TEST_SKIPPED", "ANABRANCH_TESTBED_INSIDE"] {
-            assert!(Configuration::read([(name.to_string(), "x".to_string())]).is_ok(), "{name}");
+            assert!(read(&[(name, "x")]).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_variable_is_ignored_for_its_bytes() {
+        use std::os::unix::ffi::OsStringExt;
+        let other = |name: &str| OsString::from_vec([name.as_bytes(), b"\xff"].concat());
+        for variable in VARIABLES.iter().map(|variable| variable.name).chain(["NCCL_SOCKET_IFNAME"]) {
+            let error = Configuration::read([(variable.into(), other("wire.key=/key"))]).map(drop).unwrap_err();
+            assert!(error.contains(variable) && error.contains("UTF-8"), "{error}");
+        }
+        let error = Configuration::read([(other("ANABRANCH_SET"), "x".into())]).map(drop).unwrap_err();
+        assert!(error.contains("ANABRANCH_SET"), "{error}");
+        // Those of others may have any bytes.
+        for name in ["HOME", "NCCL_DEBUG_FILE", "ANABRANCH_PROGRAMS"] {
+            assert!(Configuration::read([(name.into(), other("/x")), (other("Y"), "x".into())]).is_ok(), "{name}");
         }
     }
 

@@ -1,12 +1,7 @@
 //! Key files (`wire.key`).
 
 use anabranch_endpoint::Key;
-use std::{
-    fs::{Metadata, OpenOptions},
-    io::Read,
-    os::unix::fs::MetadataExt,
-    path::Path,
-};
+use std::{fs::OpenOptions, io::Read, os::unix::fs::MetadataExt, path::Path};
 use zeroize::Zeroizing;
 
 /// Hexadecimal digits of 32 bytes.
@@ -26,19 +21,17 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
     KeyError { found: found.into(), expected: expected.into() }
 }
 
-/// Refuses a file that others can read or write.
-fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
-    let mode = metadata.mode() & 0o7777;
+/// Refuses a file that others can read or write, or that is not of `user`, root included: its owner can change the mode and
+/// knows the key. `ssh` demands the same.
+fn check(path: &str, mode: u32, owner: u32, user: u32) -> Result<(), KeyError> {
+    let mode = mode & 0o7777;
     if mode & 0o077 != 0 {
         let expected = format!("a file that its owner alone may read or write: chmod 600 {path}");
         return Err(wrong(format!("`{path}`, which others may read or write (mode {mode:04o})"), expected));
     }
-    let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user && metadata.uid() != 0 && user != 0 {
-        return Err(wrong(
-            format!("`{path}`, which belongs to user {}", metadata.uid()),
-            "a file of this user or of root",
-        ));
+    if owner != user {
+        let expected = format!("a file of the user that runs, {user}: chown {user} {path}");
+        return Err(wrong(format!("`{path}`, which belongs to user {owner}"), expected));
     }
     Ok(())
 }
@@ -52,7 +45,8 @@ pub fn read_key(path: &str) -> Result<Key, KeyError> {
     let unreadable = |error: std::io::Error| wrong(format!("`{path}`: {error}"), expected);
     let file = anabranch_input::open_own(Path::new(path), OpenOptions::new().read(true)).map_err(unreadable)?;
     // Checks the open file, not the name.
-    check(path, &file.metadata().map_err(unreadable)?)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    check(path, metadata.mode(), metadata.uid(), rustix::process::geteuid().as_raw())?;
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_FILE {
@@ -77,6 +71,15 @@ pub fn read_key(path: &str) -> Result<Key, KeyError> {
 mod tests {
     use super::*;
     use std::{fs, os::unix::fs::PermissionsExt};
+
+    #[test]
+    fn a_key_file_belongs_to_the_user_that_runs() {
+        for (owner, user, is_taken) in [(7, 7, true), (0, 0, true), (7, 8, false), (0, 7, false), (7, 0, false)] {
+            let checked = check("key", 0o100_600, owner, user);
+            assert_eq!(checked.is_ok(), is_taken, "{owner} {user}");
+            assert!(checked.map_or_else(|error| error.expected.contains("chown"), |()| true));
+        }
+    }
 
     #[test]
     fn a_key_file_is_private_and_long_enough() {
