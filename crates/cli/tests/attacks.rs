@@ -81,7 +81,6 @@ fn greeting(draws: &mut Stream) -> Greeting {
 fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let connection = draws.bits() as u32;
-    let time = Time::from_ps(draws.bits() >> 16);
     match draws.below(12) {
         // HELLOs without a cookie and with an invalid one.
         0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE_BYTES], usize::from(PAYLOAD) + 64),

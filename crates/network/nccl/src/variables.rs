@@ -516,7 +516,8 @@ fn texts(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Vec<(Str
     for (name, value) in all {
         let shown = name.to_string_lossy().into_owned();
         let is_other = OTHERS.iter().any(|other| shown.starts_with(other));
-        let is_read = shown.starts_with("ANABRANCH_") && !is_other || [NCCL_INTERFACES, NCCL_FAMILY].contains(&shown.as_str());
+        let is_read =
+            shown.starts_with("ANABRANCH_") && !is_other || [NCCL_INTERFACES, NCCL_FAMILY].contains(&shown.as_str());
         match (name.into_string(), value.into_string()) {
             (Ok(name), Ok(value)) => texts.push((name, value)),
             (Ok(name), Err(value)) if is_read => {
