@@ -96,7 +96,7 @@ fn addresses() {
     }
 }
 
-/// Addresses of one interface, of which the kernel's first that lasts is the one that others know: below it in number are an
+/// Addresses of one interface, of which the kernel's first that lasts is the one by which others reach it: below it in number are an
 /// alias and an address of its own network; the IPv6 ones are temporary in effect (deprecated) and lasting.
 const ADDRESSES: &str = "
     ip link set lo up; ip link add eth0 type veth peer name p0; ip link set p0 up; ip link set eth0 up

@@ -42,6 +42,7 @@ class Fabric(Part):
         "slowed_limits": "slowed_limits",
         "switch_hash": "switch_hash",
         "trim": "trim",
+        "trimmed_class": "trimmed_class",
         "trimmed_size": "trimmed_size",
         "trimming": "trimming",
         "wire_times": "wire_times",
@@ -81,9 +82,9 @@ class Fabric(Part):
 
     control_limit: str | None = None
     """
-    Maximum bytes of control packets and trimmed headers of a port; further ones are dropped. Takes a size
-    such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.7 (htsim): twice
-    the data queue. Default: "2bdp".
+    Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own;
+    further ones are dropped. Takes a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default
+    from: specification 7.7 (htsim): twice the data queue. Default: "2bdp".
     """
 
     ecn: bool | None = None
@@ -240,6 +241,14 @@ class Fabric(Part):
     the coin is htsim's. Default: "arrival".
     """
 
+    trimmed_class: Literal["control"] | float | None = None
+    """
+    Class of trimmed headers. A share, above 0 and at most 0.5: beside data that waits they have this part of
+    the rate, and precede it while they have less; `queue_limit` is their limit too. control: they always
+    precede data, so that enough of them starve it. Takes "control" or a number. Default from: UEC 1.0.3: a
+    class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim. Default: 0.25.
+    """
+
     trimmed_size: str | None = None
     """
     Bytes of a trimmed packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
@@ -248,8 +257,8 @@ class Fabric(Part):
 
     trimming: bool | None = None
     """
-    Trims a packet that arrives at a full queue to its header, which is forwarded in the control class. Takes
-    true or false. Default from: PRIME section IV. Default: true.
+    Trims a packet that arrives at a full queue to its header. Takes true or false. Default from: PRIME
+    section IV. Default: true.
     """
 
     wire_times: Literal["exact", "whole-nanoseconds"] | None = None

@@ -1,4 +1,4 @@
-//! Addresses of this machine's interfaces, in the order of the kernel and with what it knows of each.
+//! Addresses of this machine's interfaces, in the order of the kernel and with its flags.
 
 use std::{collections::BTreeMap, fs, io, net::IpAddr, net::Ipv6Addr};
 

@@ -271,6 +271,6 @@ fn a_refused_rank_states_no_round_trip() {
         }
     }
     let (base, noise) = node.driver().endpoint().0.round_trip(0).expect("an open stream");
-    // 5 us each way, 0.9 us on each link, and polls every 20 us; a request is repeated after 100 us.
+    // 5 us in each direction, 0.9 us on each link, and polls every 20 us; a request is repeated after 100 us.
     assert!(refused && echoes > 4 && base <= Time::from_us(120) && noise <= Time::from_us(120), "{base}, {noise}");
 }

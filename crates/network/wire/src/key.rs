@@ -22,7 +22,7 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
 }
 
 /// Refuses a file that others can read or write, or that is not of `user`, root included: its owner can change the mode and
-/// knows the key. `ssh` demands the same.
+/// has the key. `ssh` demands the same.
 fn check(path: &str, mode: u32, owner: u32, user: u32) -> Result<(), KeyError> {
     let mode = mode & 0o7777;
     if mode & 0o077 != 0 {

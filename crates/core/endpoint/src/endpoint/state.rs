@@ -286,7 +286,7 @@ impl State {
 }
 
 pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
-    // A stream has no more packets under way, whatever round trip its peer makes up.
+    // A stream has no more packets under way, regardless of the round trips that its peer reports.
     let full = settings.longest_datagram() as u64 + settings.overhead;
     let bdp = settings.rate.bytes_in(base_rtt).min(full.saturating_mul(u64::from(settings.span)));
     let network = Network {
