@@ -1,6 +1,10 @@
 //! Addresses of this machine's interfaces, in the order of the kernel and with its flags.
 
-use std::{collections::BTreeMap, fs, io, net::IpAddr, net::Ipv6Addr};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::{IpAddr, Ipv6Addr},
+};
 
 /// Use of an address as the one by which others reach an interface, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,31 +32,37 @@ pub(crate) struct Address {
 
 /// Returns the addresses of interfaces that are up, without link-local ones.
 pub(crate) fn all() -> io::Result<Vec<Address>> {
-    // Not everywhere, and without IPv6 nowhere.
+    // Not on every system, nor without IPv6.
     let known = parse(&fs::read_to_string("/proc/net/if_inet6").unwrap_or_default());
-    let all = if_addrs::get_if_addrs()?.into_iter();
-    let mut found: Vec<Address> = all
-        .filter(|of| of.is_oper_up() && !of.is_link_local())
-        .map(|of| {
-            let (ip, is_loopback) = (of.ip(), of.is_loopback());
-            let fitness = match ip {
-                IpAddr::V6(ip) if !ip.is_loopback() => known.get(&ip).copied().unwrap_or_default(),
-                _ if ip.is_loopback() => Fitness::Local,
-                _ => Fitness::Usual,
-            };
-            let (name, index) = (of.name.split(':').next().unwrap_or_default().to_string(), of.index.unwrap_or(0));
-            Address { interface: name, index, is_loopback, ip, fitness }
-        })
-        .collect();
-    // A label may have no index of its own.
-    let named: BTreeMap<String, u32> =
-        found.iter().filter(|of| of.index > 0).map(|of| (of.interface.clone(), of.index)).collect();
-    found.iter_mut().for_each(|of| of.index = named.get(&of.interface).copied().unwrap_or(0));
-    Ok(found)
+    let all = if_addrs::get_if_addrs()?.into_iter().filter(|of| of.is_oper_up() && !of.is_link_local());
+    Ok(with_flags(all.map(|of| (of.ip(), of.index.unwrap_or(0), of.name)).collect(), &known))
 }
 
-/// Reads the kernel's list of IPv6 addresses: address, index, bits of the network, scope and flags as hexadecimal numbers, and
-/// the name (`Documentation/networking` names the flags `IFA_F_*`).
+/// Describes addresses (with index and name of their interface) by what the kernel has noted of IPv6 ones.
+fn with_flags(all: Vec<(IpAddr, u32, String)>, known: &BTreeMap<Ipv6Addr, Fitness>) -> Vec<Address> {
+    let interface = |name: &str| name.split(':').next().unwrap_or_default().to_string();
+    // Per interface: its index, which a label may lack, and whether it has a loopback address beside others.
+    let mut interfaces: BTreeMap<String, (u32, bool)> = BTreeMap::new();
+    for (ip, index, name) in &all {
+        let (known, is_loopback) = interfaces.entry(interface(name)).or_default();
+        *known = (*known).max(*index);
+        *is_loopback |= ip.is_loopback();
+    }
+    let describe = |(ip, _, name): (IpAddr, u32, String)| {
+        let interface = interface(&name);
+        let (index, is_loopback) = interfaces[&interface];
+        let fitness = match ip {
+            _ if ip.is_loopback() => Fitness::Local,
+            IpAddr::V6(ip) => known.get(&ip).copied().unwrap_or_default(),
+            IpAddr::V4(_) => Fitness::Usual,
+        };
+        Address { interface, index, is_loopback, ip, fitness }
+    };
+    all.into_iter().map(describe).collect()
+}
+
+/// Reads the kernel's list of IPv6 addresses: address, index, bits of the network, scope and flags (`IFA_F_*` of
+/// `linux/if_addr.h`) as hexadecimal numbers, and the name.
 fn parse(text: &str) -> BTreeMap<Ipv6Addr, Fitness> {
     const TEMPORARY: u32 = 0x01;
     const DAD_FAILED: u32 = 0x08;
@@ -86,6 +96,26 @@ mod tests {
         );
         let fitness: Vec<Fitness> = known.into_values().collect();
         assert_eq!(fitness, [Fitness::Usual, Fitness::Passing, Fitness::Passing, Fitness::Unassigned]);
+    }
+
+    /// A routed host has its own address on `lo`, which stays a loopback interface; a label belongs to its interface.
+    #[test]
+    fn addresses_belong_to_their_interface() {
+        let of = |ip: &str, index, name: &str| (ip.parse().unwrap(), index, name.to_string());
+        let all = vec![
+            of("127.0.0.1", 1, "lo"),
+            of("10.255.0.1", 1, "lo"),
+            of("10.0.0.9", 2, "eth0"),
+            of("10.0.0.1", 0, "eth0:1"),
+        ];
+        let found = with_flags(all, &BTreeMap::new());
+        let short: Vec<_> =
+            found.iter().map(|of| (of.interface.as_str(), of.index, of.is_loopback, of.fitness)).collect();
+        let (usual, local) = (Fitness::Usual, Fitness::Local);
+        assert_eq!(
+            short,
+            [("lo", 1, true, local), ("lo", 1, true, usual), ("eth0", 2, false, usual), ("eth0", 2, false, usual)]
+        );
     }
 
     #[test]

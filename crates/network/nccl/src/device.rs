@@ -127,8 +127,9 @@ fn choose(
         return Err(format!("{by}: no interface has such an address; interfaces are {}", all.join(", ")));
     }
     // Stable, so that otherwise the kernel's order holds.
-    found.sort_by_key(|address| (address.index, address.fitness, address.ip.is_ipv6()));
-    found.dedup_by_key(|address| address.index);
+    let order = |of: &Address| (of.index, of.interface.clone(), of.fitness, of.ip.is_ipv6());
+    found.sort_by_key(order);
+    found.dedup_by(|next, first| next.interface == first.interface);
     let names = names(&found);
     let missing = interfaces.missing(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let remarks = missing.into_iter().map(|missing| {
@@ -144,7 +145,8 @@ fn choose(
         chosen = found.iter().filter(|address| address.is_loopback).cloned().collect();
     }
     if chosen.is_empty() {
-        let what = format!("{} selects none of the interfaces with an address: {}", interfaces.by(), names.join(", "));
+        let by = if interfaces.is_default() { "the default (all but docker and virbr)" } else { interfaces.by() };
+        let what = format!("{by} selects none of the interfaces with an address: {}", names.join(", "));
         return Err([remarks, vec![what]].concat().join("; "));
     }
     Ok((chosen, remarks))

@@ -28,7 +28,8 @@ impl TrimmedShare {
     const WHOLE: f64 = 1_000_000.0;
 
     pub(crate) fn new(share: f64, wire_mtu: u32) -> Self {
-        let headers = (share * TrimmedShare::WHOLE).round() as i64;
+        // A setup built in code may be out of range.
+        let headers = (share.clamp(0.001, 0.5) * TrimmedShare::WHOLE).round() as i64;
         TrimmedShare { headers, data: TrimmedShare::WHOLE as i64 - headers, most: headers * i64::from(wire_mtu) }
     }
 

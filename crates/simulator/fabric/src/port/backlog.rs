@@ -531,7 +531,8 @@ impl<'a> Backlog<'a> {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8 + 4)
+        self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + size_of::<Contest>() + 3 * 8 + 4)
+            + self.headers.memory()
             + self.packets.bytes()
             + self.histograms.memory()
             + self.classes.memory()

@@ -63,6 +63,11 @@ impl Headers {
         self.ports.get(port.at()).and_then(Option::as_ref).map(|waiting| &waiting.packets)
     }
 
+    /// Returns the bytes of the table, which has a place per port.
+    pub(super) fn memory(&self) -> usize {
+        self.ports.capacity() * size_of::<Option<Box<Waiting>>>()
+    }
+
     /// Stores whether the port takes its short path once no header waits.
     pub(super) fn set_plain(&mut self, port: PortId, plain: bool) {
         if let Some(waiting) = self.of(port) {

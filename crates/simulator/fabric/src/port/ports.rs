@@ -557,7 +557,8 @@ impl<'a> Ports<'a> {
 
     // ---- read access and faults ----
 
-    /// Returns the bytes ahead of a new packet at a switch's port: waiting, control included, and in transmission.
+    /// Returns the bytes ahead of a new packet at a switch's port: waiting, control included, and in transmission. Headers that
+    /// wait for their share are not counted.
     #[inline]
     pub(crate) fn backlog(&mut self, port: PortId, now: u64) -> u64 {
         self.advance(port, self.before(now));
@@ -588,7 +589,7 @@ impl<'a> Ports<'a> {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.queues.memory() + self.cells.bytes()
+        self.queues.memory() + self.cells.bytes() + self.salts.capacity() * 8
     }
 }
 
