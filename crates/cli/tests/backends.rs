@@ -121,6 +121,47 @@ fn verify_reports_a_missing_backend() {
     );
 }
 
+/// Every key that a testbed replaces is named, under any scheme; in the ready-made scenarios both backends run the same
+/// but for the rate of the hosts.
+#[test]
+fn what_a_testbed_does_otherwise_is_named() {
+    let folder = Folder::new("backends-unlike");
+    let warning = |arguments: &[&str]| {
+        let found = json(&folder.run(&[&["check"], arguments, &["--backend", "testbed", "--format", "json"]].concat()));
+        let all: Vec<String> = serde_json::from_value(found["warnings"].clone()).unwrap();
+        all.into_iter().find(|warning| warning.starts_with("backend `testbed`")).unwrap_or_default()
+    };
+    for scenario in ["hopper-testbed-small", "testbed-faults", "testbed-incast", "testbed-all-to-all"] {
+        for scheme in ["reps", "flowbender", "flowlet", "qp-spray", "prime", "hopper", "ecmp"] {
+            let found = warning(&[scenario, "--set", &format!("load_balancer.scheme={scheme}")]);
+            let rate = if scenario == "testbed-all-to-all" { ["97.5", "100"] } else { ["195", "200"] };
+            let [there, here] = rate.map(|rate| format!("{rate}Mbps"));
+            let expected =
+                format!("backend `testbed`: hosts send at {there} there (`wire.rate`), {here} in a simulation");
+            assert_eq!(found, expected, "{scenario} {scheme}");
+        }
+    }
+    let sets = [
+        ("fabric.flow_keys=connection", "each flow has a label of its own there (`fabric.flow_keys = \"stable\"`)"),
+        ("fabric.ecn_mark_at=dequeue", "`fabric.ecn_mark_at` is enqueue there, dequeue in a simulation"),
+        (
+            "fabric.trimming=true",
+            "packets are trimmed either there or in a simulation (`wire.trimming`, `fabric.trimming`)",
+        ),
+        ("wire.ecn=false", "nothing is marked there (`wire.ecn`), but in a simulation (`fabric.ecn`)"),
+        ("transport.rto=auto", "`transport.rto` is at least 200ms there (`wire.least_timeout`), auto in a simulation"),
+        ("transport.rto_rule=fixed", "`transport.rto_rule` is measured there, fixed in a simulation"),
+        ("transport.early_loss=never", "`transport.early_loss` is 100us there, never in a simulation"),
+        ("transport.header=64B", "`transport.header` is 106B there, 64B in a simulation"),
+        // 2 s at 195 Mbit/s in packets of 4202 B.
+        ("load_balancer.prime.p_timeout=auto", "`load_balancer.prime.p_timeout` is 11601 there, auto in a simulation"),
+    ];
+    for (set, expected) in sets {
+        let found = warning(&["hopper-testbed-small", "--set", "load_balancer.scheme=prime", "--set", set]);
+        assert!(found.contains(expected), "{set}: {found}");
+    }
+}
+
 #[test]
 fn agree_fails_for_verdict_apart() {
     let folder = Folder::new("backends-agree");

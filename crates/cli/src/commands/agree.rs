@@ -118,23 +118,36 @@ pub(super) fn compare_backends(
     }
     let inputs = Inputs::of(scenario.inputs());
     let (schemes, metric) = (&plans[0].schemes, requested.metric);
-    let agreement = write_and_print_agreement(&sides, schemes, metric, &directory, inputs, requested.options)?;
+    let unlike = unlike(scenario, backends)?;
+    let options = requested.options;
+    let agreement = write_and_print_agreement(&sides, schemes, metric, unlike, &directory, inputs, options)?;
     match requested.strict {
         true => unfinished(&open).map(|()| agreement),
         false => Ok(agreement),
     }
 }
 
+/// Returns what each backend does otherwise than a simulation of `scenario`.
+pub(super) fn unlike(scenario: &Scenario, backends: &[&BackendEntry]) -> Result<Vec<String>, ScenarioError> {
+    let setup = scenario.setup(scenario.seed)?;
+    let of = |backend: &&BackendEntry| {
+        let differences = (backend.make)(scenario).unlike(&setup);
+        differences.into_iter().map(|what| format!("On `{}`: {what}.", backend.name)).collect::<Vec<_>>()
+    };
+    Ok(backends.iter().flat_map(of).collect())
+}
+
 pub(super) fn write_and_print_agreement(
     sides: &[Side],
     schemes: &[String],
     metric: Option<&'static Metric>,
+    unlike: Vec<String>,
     directory: &Path,
     inputs: Inputs,
     options: &RunOptions,
 ) -> Result<Agreement, Failure> {
     let _hold = Hold::take();
-    let agreement = Agreement::new(sides, schemes, metric)?;
+    let agreement = Agreement { unlike, ..Agreement::new(sides, schemes, metric)? };
     let page = write_agreement(directory, &agreement, sides, inputs)?;
     match options.format {
         Format::Json => print_json(&json!({ "agreement": agreement, "directory": directory.to_string_lossy() })),
@@ -182,7 +195,8 @@ fn text(agreement: &Agreement) -> String {
     let unit = if agreement.unit.is_empty() { String::new() } else { format!(" ({})", agreement.unit) };
     let head = format!("{}{unit}, ratio to `{}`\n\n", agreement.title, agreement.backends[0]);
     let table = Table::new(&header, agreement.rows.iter().map(row).collect()).full_table_in("agreement.csv").draw();
-    let notes: Vec<String> = agreement.notes.iter().map(|note| wrapped(note, width())).collect();
+    let notes: Vec<String> =
+        agreement.notes.iter().chain(&agreement.unlike).map(|note| wrapped(note, width())).collect();
     let notes = if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) };
     head + &table + &notes
 }

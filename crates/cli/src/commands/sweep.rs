@@ -1,5 +1,5 @@
 use super::{
-    agree::{free, write_and_print_agreement},
+    agree::{free, unlike, write_and_print_agreement},
     request::{directory, request, runs_failed, threads, unfinished},
     run::print_result_paths,
 };
@@ -84,7 +84,9 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
         return Ok(());
     }
     let inputs = Inputs::of(first.inputs());
-    write_and_print_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options)?;
+    let point = first.order().first().copied().unwrap_or_default();
+    let unlike = unlike(&first.scenario(point)?, &chosen)?;
+    write_and_print_agreement(&sides, &sides[0].schemes(), None, unlike, &directory, inputs, &arguments.options)?;
     if arguments.strict { unfinished(&open) } else { Ok(()) }
 }
 

@@ -25,6 +25,11 @@ pub trait Backend {
     /// [`RunError::Refused`] or [`RunError::Setup`] for unsupported requests.
     fn check(&self, setup: &Setup) -> Result<(), RunError>;
 
+    /// Returns what it does otherwise than a simulation of `setup`, a sentence each: keys that it replaces by its own.
+    fn unlike(&self, _setup: &Setup) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs `setup`. It calls `progress` a few times per second, also during preparation; `false` interrupts the run.
     fn run(
         &self,

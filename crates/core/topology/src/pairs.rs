@@ -44,8 +44,8 @@ pub struct Pairs {
     dag: Dag,
     path: Vec<LinkId>,
     known: FxHashMap<(NodeId, NodeId), Known>,
-    /// Longest round trips between edge switches, for the bytes (data, ACK) of the last request.
-    longest: FxHashMap<(NodeId, NodeId), Time>,
+    /// Shortest and longest round trips between edge switches, for the bytes (data, ACK) of the last request.
+    round_trips: FxHashMap<(NodeId, NodeId), (Time, Time)>,
     sizes: (u64, u64),
 }
 
@@ -193,7 +193,7 @@ impl Pairs {
             dag: Dag::default(),
             path: vec![],
             known: FxHashMap::default(),
-            longest: FxHashMap::default(),
+            round_trips: FxHashMap::default(),
             sizes: (0, 0),
         }
     }
@@ -227,25 +227,26 @@ impl Pairs {
         if pair.steps.is_empty() { hosts } else { hosts.min(Rate(pair.steps.iter().map(|step| step.rate.0).sum())) }
     }
 
-    /// Returns the longest round trip of a packet of `data` bytes and its ACK of `ack` bytes over a shortest path and back
-    /// over its cables, host links included.
-    pub fn longest_rtt(&mut self, topology: &Topology, src: u32, dst: u32, data: u64, ack: u64) -> Time {
+    /// Returns the shortest and the longest round trip of a packet of `data` bytes and its ACK of `ack` bytes over a
+    /// shortest path and back over its cables, host links included.
+    pub fn round_trips(&mut self, topology: &Topology, src: u32, dst: u32, data: u64, ack: u64) -> (Time, Time) {
         let round = |link: LinkId| topology.one_way(&[link], data) + topology.one_way(&[link.reverse()], ack);
         let hosts = round(topology.host_uplink(src)) + round(topology.host_uplink(dst).reverse());
         if self.first(topology, src, dst) || self.are_alike {
-            return hosts + self.path.iter().map(|link| round(*link)).sum();
+            let only = hosts + self.path.iter().map(|link| round(*link)).sum();
+            return (only, only);
         }
         if self.sizes != (data, ack) {
-            self.longest.clear();
+            self.round_trips.clear();
             self.sizes = (data, ack);
         }
         let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
-        let Pairs { longest, dag, routes, .. } = self;
-        let between = longest.entry((from, to)).or_insert_with(|| {
+        let Pairs { round_trips, dag, routes, .. } = self;
+        let between = round_trips.entry((from, to)).or_insert_with(|| {
             dag.between(topology, routes.get_or_insert_with(|| topology.routes()), from, to);
-            dag.longest(round)
+            (dag.least(topology, round).0, dag.longest(round))
         });
-        hosts + *between
+        (hosts + between.0, hosts + between.1)
     }
 
     /// Returns the links of all shortest paths between the edge switches of two hosts; where the paths are alike and not

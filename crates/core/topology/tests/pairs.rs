@@ -66,11 +66,12 @@ proptest! {
         let mut pairs = Pairs::new(&topology, PACKET);
         let cut = if from == to { u64::MAX } else { smallest_cut(&topology, &paths, from.0, to.0) };
         prop_assert_eq!(pairs.capacity(&topology, src, dst).0, hosts_rate(&topology, src, dst).min(cut));
-        let longest = paths.iter().map(|path| {
+        let round_trips = || paths.iter().map(|path| {
             let ends = [topology.host_uplink(src)].into_iter().chain(path.iter().copied());
             topology.rtt(&ends.chain([topology.host_uplink(dst).reverse()]).collect::<Vec<_>>(), PACKET, 64)
         });
-        prop_assert_eq!(pairs.longest_rtt(&topology, src, dst, PACKET, 64), longest.max().unwrap());
+        let expected = (round_trips().min().unwrap(), round_trips().max().unwrap());
+        prop_assert_eq!(pairs.round_trips(&topology, src, dst, PACKET, 64), expected);
         let delay = |path: &[LinkId]| path.iter().map(|link| topology.link(*link).delay + topology.switch_latency).sum::<Time>();
         let wire = |path: &[LinkId]| path.iter().map(|link| Serialiser::new(topology.link(*link).rate).serialise(PACKET)).sum::<Time>();
         let pair = pairs.between(&topology, src, dst);

@@ -6,6 +6,7 @@ use crate::{
     harm::ONLY_ROOT,
     run::run,
     space,
+    unlike::unlike,
 };
 use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
@@ -75,6 +76,10 @@ impl Backend for Testbed {
     fn check(&self, setup: &Setup) -> Result<(), RunError> {
         TestbedPlan::of_setup(setup, &self.wire).map_err(|error| unbuildable(&error))?;
         refuse(setup)
+    }
+
+    fn unlike(&self, setup: &Setup) -> Vec<String> {
+        unlike(setup, &self.wire)
     }
 
     fn run(

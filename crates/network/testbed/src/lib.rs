@@ -33,6 +33,7 @@ pub mod space;
 pub mod standing;
 mod tap;
 mod triggers;
+mod unlike;
 
 pub use backend::Testbed;
 pub use counters::PortCount;

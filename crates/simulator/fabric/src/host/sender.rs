@@ -42,10 +42,14 @@ impl Senders {
         let (src, time) = (HostId(flow.src), Time::from_ps(cx.now));
         nics.catch_up(cx, src);
         let path = self.base_paths.path(plan.topology, flow.src, flow.dst);
-        let shortest_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
+        let path_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
         let transport = plan.transports.number_of(plan.topology, flow);
         let network = plan.transports.network(transport);
-        let base_rtt = if plan.first_path_rtt { shortest_rtt } else { network.base_rtt };
+        let base_rtt = if plan.first_path_rtt { path_rtt } else { network.base_rtt };
+        // Schemes compare with what a host can measure; windows and timeouts last for the longest path.
+        let measured = if plan.first_path_rtt { path_rtt } else { plan.transports.shortest_rtt(transport) };
+        let of_longest = u128::from(network.bdp) * u128::from(measured.ps());
+        let bdp = (of_longest / u128::from(network.base_rtt.ps().max(1))) as u64;
         // Half of the hops between switches lead upwards; entropy values choose there.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(plan.transports.of(transport), plan.nic_rate(flow.src), base_rtt, flow.size, time);
@@ -69,9 +73,9 @@ impl Senders {
             dst: flow.dst,
             size: flow.size,
             packets: sender.packets(),
-            bdp_packets: network.bdp.div_ceil(plan.wire_mtu),
-            base_rtt,
-            probe_rtt: base_rtt,
+            bdp_packets: bdp.div_ceil(plan.wire_mtu),
+            base_rtt: measured,
+            probe_rtt: measured,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transports.main().early_packets(),
@@ -80,7 +84,7 @@ impl Senders {
         let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
         cx.nics.open(src, pairs);
         let path_rtts = list.filter(|_| numbered).map(|list| {
-            let rtt = |end| Some((end, shortest_rtt + list.detour(end - 1, plan.topology.switch_latency)?));
+            let rtt = |end| Some((end, path_rtt + list.detour(end - 1, plan.topology.switch_latency)?));
             list.steps().iter().filter_map(|step| rtt(step.end)).collect()
         });
         let scheme_slot = nics.schemes[src.at()][usize::from(balancer)].open(time, &info);

@@ -23,7 +23,10 @@ pub(crate) struct PairKey {
 pub(crate) struct UsedPair {
     pub(crate) key: PairKey,
     pub(crate) class: usize,
+    /// Over the longest path: windows, timeouts and thresholds count with it.
     pub(crate) base_rtt: Time,
+    /// Over the fastest path: what a host measures, and its scheme counts with.
+    pub(crate) shortest_rtt: Time,
     /// Rate that the ports of the pair allow.
     pub(crate) capacity: Rate,
     pub(crate) nic_rate: Rate,
@@ -144,7 +147,18 @@ impl UsedPairs {
             each_flow(setup, &mut |flow| {
                 known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
                     let (class, capacity, rates) = (usize::from(flow.class), nic_rate, all.clone());
-                    let pair = UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports: 6, rates, slowest };
+                    let (shortest_rtt, ports) = (base_rtt, 6);
+                    let pair = UsedPair {
+                        key: *key,
+                        class,
+                        base_rtt,
+                        shortest_rtt,
+                        capacity,
+                        nic_rate,
+                        ports,
+                        rates,
+                        slowest,
+                    };
                     used.list.push(pair);
                 });
             });
@@ -154,7 +168,7 @@ impl UsedPairs {
             each_flow(setup, &mut |flow| {
                 let (src, dst) = (flow.src, flow.dst);
                 known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
-                    let base_rtt = pairs.longest_rtt(topology, src, dst, out, back);
+                    let (shortest_rtt, base_rtt) = pairs.round_trips(topology, src, dst, out, back);
                     let capacity = pairs.capacity(topology, src, dst);
                     let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
                     let links: Vec<_> = pairs.links(topology, src, dst, !lowest.is_empty()).chain([down]).collect();
@@ -162,11 +176,14 @@ impl UsedPairs {
                     let slowest = both.map(|link| rates(link).1).min().unwrap_or(nic_rate);
                     let rates = links.into_iter().map(rates).collect();
                     let ports = pairs.hops(topology, src, dst) + 1;
-                    let delay = delays.longest_rtt(topology, src, dst, 0, 0);
+                    let delay = delays.round_trips(topology, src, dst, 0, 0).1;
                     let longest = paths.entry(ports + 1).or_insert(delay);
                     *longest = delay.max(*longest);
                     let (class, nic_rate) = (usize::from(flow.class), rate_of(topology.host_uplink(src)));
-                    used.list.push(UsedPair { key: *key, class, base_rtt, capacity, nic_rate, ports, rates, slowest });
+                    let key = *key;
+                    let pair =
+                        UsedPair { key, class, base_rtt, shortest_rtt, capacity, nic_rate, ports, rates, slowest };
+                    used.list.push(pair);
                 });
             });
             used.port_rtt = PortRtt::Paths(paths, out, back);

@@ -17,7 +17,7 @@ pub(crate) struct TransportId(u32);
 /// The transports of a run, each with the network that it is resolved against.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowTransports {
-    all: Vec<(Network, Transport)>,
+    all: Vec<(Network, Time, Transport)>,
     numbers: FxHashMap<super::pairs::PairKey, TransportId>,
     pairs: UsedPairs,
 }
@@ -91,7 +91,7 @@ impl FlowTransports {
         let preceding = preceding(setup);
         let drain = |healthy: Rate, lowest: Rate| lowest.wire_time(u64::from(limits.held(healthy)));
         let (mut all, mut numbers) = (Vec::new(), FxHashMap::default());
-        let mut known: FxHashMap<(u16, Network), TransportId> = FxHashMap::default();
+        let mut known: FxHashMap<(u16, Network, Time), TransportId> = FxHashMap::default();
         for pair in &pairs.list {
             let queue_drain = pair.rates.iter().map(|rates| drain(rates.0, rates.1)).max().unwrap_or_default();
             let (own, of_all) = share(setup, pair.class);
@@ -117,15 +117,16 @@ impl FlowTransports {
                 trimming: limits.trimming,
                 nic_rate: pair.nic_rate,
             };
-            let number = match known.get(&(pair.key.own, network)) {
+            let kind = (pair.key.own, network, pair.shortest_rtt);
+            let number = match known.get(&kind) {
                 Some(number) => *number,
                 None => {
                     let own = setup.own_transports.get(&u32::from(pair.key.own));
                     let transport = Transport::new(own.unwrap_or(&setup.transport), &network);
                     transport.check(&network)?;
                     let number = TransportId(all.len() as u32);
-                    all.push((network, transport));
-                    known.insert((pair.key.own, network), number);
+                    all.push((network, pair.shortest_rtt, transport));
+                    known.insert(kind, number);
                     number
                 }
             };
@@ -142,7 +143,7 @@ impl FlowTransports {
                 trimming: limits.trimming,
                 nic_rate: setup.topology.nic_rate(),
             };
-            all.push((network, Transport::new(&setup.transport, &network)));
+            all.push((network, network.base_rtt, Transport::new(&setup.transport, &network)));
         }
         Ok(FlowTransports { all, numbers, pairs })
     }
@@ -155,7 +156,12 @@ impl FlowTransports {
 
     #[inline]
     pub(crate) fn of(&self, number: TransportId) -> &Transport {
-        &self.all[number.0 as usize].1
+        &self.all[number.0 as usize].2
+    }
+
+    /// Returns the round trip over the fastest path.
+    pub(crate) fn shortest_rtt(&self, number: TransportId) -> Time {
+        self.all[number.0 as usize].1
     }
 
     pub(crate) fn network(&self, number: TransportId) -> &Network {
@@ -163,12 +169,12 @@ impl FlowTransports {
     }
 
     fn each(&self) -> impl Iterator<Item = &Transport> {
-        self.all.iter().map(|(_, transport)| transport)
+        self.all.iter().map(|(.., transport)| transport)
     }
 
     /// Returns what does not depend on pair and congestion control.
     pub(crate) fn main(&self) -> &Transport {
-        &self.all[0].1
+        &self.all[0].2
     }
 
     pub(crate) fn max_timeout(&self) -> Option<Time> {

@@ -71,6 +71,8 @@ struct Recorded {
     backends: Vec<String>,
     metric: String,
     rows: Vec<RecordedRow>,
+    #[serde(default)]
+    unlike: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,5 +92,6 @@ pub(crate) fn report_agreement(directory: &Path) -> Result<Option<PathBuf>, Repo
         return Ok(None);
     }
     let agreement = Agreement::new(&sides, &schemes, Metric::named(&recorded.metric))?;
+    let agreement = Agreement { unlike: recorded.unlike, ..agreement };
     write_agreement(directory, &agreement, &sides, Inputs::default()).map(Some)
 }

@@ -105,6 +105,8 @@ pub struct Agreement {
     pub explanations: Vec<Explanation>,
     /// Limitations of the ratios.
     pub notes: Vec<String>,
+    /// What a backend does otherwise than a simulation of the scenario.
+    pub unlike: Vec<String>,
 }
 
 /// The runs of one backend.
@@ -185,6 +187,7 @@ impl Agreement {
                 rows: vec![],
                 explanations: vec![],
                 notes: vec![],
+                unlike: vec![],
             });
         };
         let rows: Vec<AgreementRow> = schemes
@@ -199,6 +202,7 @@ impl Agreement {
             title: metric.title,
             unit: metric.unit,
             notes: notes(&rows, sides, metric),
+            unlike: vec![],
             rows,
             explanations: explanations(sides, schemes)?,
         })

@@ -27,7 +27,7 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
         metric => agreement.title,
         unit => agreement.unit,
         headline => headline(agreement),
-        notes => &agreement.notes,
+        notes => [&agreement.notes[..], &agreement.unlike].concat(),
         rows => agreement.rows.iter().map(verdict).collect::<Vec<_>>(),
         band => [at(ALIKE.0), at(ALIKE.1) - at(ALIKE.0), at(1.0), WIDTH],
         reasons => reasons,

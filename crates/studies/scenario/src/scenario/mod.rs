@@ -560,7 +560,10 @@ impl Scenario {
     /// Returns warnings before a run: that it will take long, that a fault changes nothing, that something is not measured.
     pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
-        let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
+        let made = (backend.make)(self);
+        let unmeasured = measured::unmeasured(setup, &made.measures(), backend.name);
+        let unlike = made.unlike(setup).join("; ");
+        let unlike = (!unlike.is_empty()).then(|| format!("backend `{}`: {unlike}", backend.name));
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let short = if *backend == SIMULATOR { anabranch_fabric::short_window(setup) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
@@ -580,6 +583,7 @@ impl Scenario {
             .chain(cells)
             .chain(unsettled)
             .chain(unmeasured)
+            .chain(unlike)
             .chain(setup.flows.notes.iter().cloned())
             .collect()
     }

@@ -1,0 +1,79 @@
+//! Parameters of a setup that a testbed replaces by its own, so that a simulation of the same setup differs.
+
+use anabranch_backend::{FlowKeys, MarkAt, Setup};
+use anabranch_settings::{Auto, Raw};
+use anabranch_transport::TransportParameters;
+use anabranch_wire::WireParameters;
+
+type Entries = Vec<(&'static str, Raw)>;
+
+fn text(value: &Raw) -> String {
+    value.to_string().trim_matches('"').to_string()
+}
+
+/// Returns the keys whose value differs, as `key = simulated here, other on the testbed`.
+fn differing(section: &str, simulated: &Entries, real: &Entries, except: &[&str]) -> Vec<String> {
+    let pairs = simulated.iter().zip(real).filter(|((key, a), (_, b))| a != b && !except.contains(key));
+    pairs
+        .map(|((key, a), (_, b))| format!("`{section}.{key}` is {} there, {} in a simulation", text(b), text(a)))
+        .collect()
+}
+
+fn control_entries(transport: &TransportParameters, control: &str) -> Entries {
+    transport.clone().control_parameters_mut(control).map(|parameters| parameters.entries()).unwrap_or_default()
+}
+
+/// Returns a sentence for each parameter that a testbed replaces.
+pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
+    let mut unlike = Vec::new();
+    let uplink = setup.topology.link(setup.topology.host_uplink(0)).rate;
+    for balancer in &setup.load_balancers {
+        let Ok(real) = wire.settings_with_key(&setup.transport, balancer.host.clone(), uplink, setup.seed, None) else {
+            continue;
+        };
+        let section = format!("load_balancer.{}", balancer.host.name());
+        let [simulated, own] = [&balancer.host, &real.scheme].map(|scheme| scheme.parameters().entries());
+        unlike.extend(differing(&section, &simulated, &own, &[]));
+    }
+    if let Ok(real) = wire.transport(&setup.transport) {
+        let [simulated, own] = [setup.transport.entries(), real.entries()];
+        // One rule: a measured timeout of at least `wire.least_timeout`.
+        unlike.extend(differing("transport", &simulated, &own, &["rto", "min_rto"]));
+        let control = setup.transport.control().name;
+        let [simulated_control, own] = [&setup.transport, &real].map(|of| control_entries(of, control));
+        unlike.extend(differing(&format!("transport.{control}"), &simulated_control, &own, &[]));
+        let least = wire.least_timeout.to_string();
+        let rto = simulated.iter().find(|(key, _)| *key == "rto").map(|(_, rto)| text(rto));
+        if let Some(rto) = rto.filter(|rto| *rto != least) {
+            unlike.push(format!(
+                "`transport.rto` is at least {least} there (`wire.least_timeout`), {rto} in a simulation"
+            ));
+        }
+    }
+    if let Auto::Value(rate) = wire.rate
+        && rate != uplink
+    {
+        unlike.push(format!("hosts send at {rate} there (`wire.rate`), {uplink} in a simulation"));
+    }
+    let fabric = &setup.fabric;
+    let marks = fabric.ecn && wire.ecn;
+    let told = [
+        (
+            marks && fabric.ecn_mark_at == MarkAt::Dequeue,
+            "`fabric.ecn_mark_at` is enqueue there, dequeue in a simulation",
+        ),
+        (fabric.ecn && !wire.ecn, "nothing is marked there (`wire.ecn`), but in a simulation (`fabric.ecn`)"),
+        (
+            wire.trimming != fabric.trimming,
+            "packets are trimmed either there or in a simulation (`wire.trimming`, `fabric.trimming`)",
+        ),
+        (
+            fabric.flow_keys == FlowKeys::Connection,
+            "each flow has a label of its own there (`fabric.flow_keys = \"stable\"`), each connection in a simulation",
+        ),
+        (fabric.classes.len() > 1, "`fabric.classes` are one class there"),
+        (fabric.shared_buffer.0 > 0, "`fabric.shared_buffer`: each port has a queue of `fabric.queue_limit` there"),
+    ];
+    unlike.extend(told.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_string()));
+    unlike
+}
