@@ -72,7 +72,7 @@ proptest! {
     }
 
     /// Schemes count with the fastest path, which a host measures, as long as one spine is healthy: 4160 B and 64 B at 80 ps per
-    /// byte, and 500 ns each way, over four links, are 5351.68 ns.
+    /// byte, and 500 ns in both directions, over four links, are 5351.68 ns.
     #[test]
     fn schemes_count_with_the_fastest_path(
         healthy in 0..SPINES, slow in prop::collection::vec((1u64..100, 0u64..200_000), SPINES as usize), leaf in 0u32..2,
