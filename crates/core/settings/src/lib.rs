@@ -7,10 +7,12 @@
 mod registry;
 mod setting;
 mod value_schema;
+mod within;
 
 pub use registry::{About, Each, Named, Registry, Unknown};
 pub use setting::{Auto, ControlOr, InvalidValue, Never, Raw, Seed, Setting};
 pub use value_schema::ValueSchema;
+pub use within::{Bounded, Bounds, Within};
 
 use thiserror::Error;
 
@@ -113,7 +115,8 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name.to_string())
 }
 
-/// Declares a set of parameters.
+/// Declares a set of parameters. `within MIN..=MAX` after a default is the range of the key; the word of an [`Auto`] or
+/// [`Never`] stays allowed.
 ///
 /// ```
 /// use anabranch_settings::{parameters, Parameters, Raw};
@@ -122,18 +125,19 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 ///     /// Host flowlets: a pause longer than the gap frees the choice of a path.
 ///     pub struct FlowletParameters {
 ///         /// Gap after which a flowlet is over.
-///         gap: Time = Time::from_us(4), source "ours";
+///         gap: Time = Time::from_us(4), within Time::from_ns(1)..=Time::from_ms(1), source "ours";
 ///     }
 /// }
 /// let mut p = FlowletParameters::default();
 /// p.set("gap", &Raw::Text("2us".into())).unwrap();
 /// assert_eq!(p.gap, Time::from_us(2));
 /// assert!(p.set("gap", &Raw::Int(2)).is_err());
+/// assert!(p.set("gap", &Raw::Text("0us".into())).unwrap_err().to_string().contains("from 1ns to 1ms"));
 /// ```
 #[macro_export]
 macro_rules! parameters {
     ($(#[doc = $title:literal])* pub struct $name:ident {
-        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal;)*
+        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr $(, within $range:expr)?, source $source:literal;)*
     }) => {
         $(#[doc = $title])*
         #[derive(Clone, Debug, PartialEq)]
@@ -152,8 +156,8 @@ macro_rules! parameters {
                 vec![$($crate::Parameter {
                     name: stringify!($field),
                     meaning: concat!($($meaning),+).trim(),
-                    expected: <$kind as $crate::Setting>::expected(),
-                    schema: <$kind as $crate::Setting>::schema(),
+                    expected: $crate::Within::<$kind>::new()$(.range($range))?.expected(),
+                    schema: $crate::Within::<$kind>::new()$(.range($range))?.schema(),
                     default: $crate::Setting::write(&defaults.$field),
                     source: $source,
                 },)*]
@@ -162,7 +166,8 @@ macro_rules! parameters {
             fn set(&mut self, key: &str, value: &$crate::Raw) -> Result<(), $crate::SetError> {
                 match key {
                     $(stringify!($field) => {
-                        self.$field = $crate::Setting::read(value)
+                        self.$field = $crate::Within::<$kind>::new()$(.range($range))?
+                            .read(value)
                             .map_err(|wrong| $crate::SetError::InvalidValue { key: key.to_string(), wrong })?;
                         Ok(())
                     })*

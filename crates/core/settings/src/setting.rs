@@ -126,6 +126,7 @@ impl Setting for u64 {
     }
     fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
+            Raw::Int(i) if *i > MAX_WHOLE => Err(InvalidValue::of::<Self>(raw).because(format!("at most {MAX_WHOLE}"))),
             Raw::Int(i) => u64::try_from(*i).map_err(|_| InvalidValue::of::<Self>(raw)),
             _ => Err(InvalidValue::of::<Self>(raw)),
         }
@@ -134,6 +135,9 @@ impl Setting for u64 {
         Raw::Int(*self as i64)
     }
 }
+
+/// The largest number that a user may give for a count: that many packets of 9 kB have fewer than 2^64 bytes.
+const MAX_WHOLE: i64 = 1_000_000_000_000_000;
 
 /// A seed of 64 bits. TOML's whole numbers end at 2^63-1, so larger seeds are written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +187,11 @@ impl Setting for f64 {
     }
     fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
-            Raw::Int(i) => Ok(*i as f64),
-            Raw::Float(x) if x.is_finite() => Ok(*x),
+            Raw::Int(i) => Self::read(&Raw::Float(*i as f64)),
+            Raw::Float(x) if x.abs() <= MAX_WHOLE as f64 => Ok(*x),
+            Raw::Float(x) if x.is_finite() => {
+                Err(InvalidValue::of::<Self>(raw).because(format!("at most {MAX_WHOLE} with or without a sign")))
+            }
             _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
@@ -248,7 +255,7 @@ impl<T: Setting> Setting for Option<T> {
 }
 
 macro_rules! unit_setting {
-    ($($kind:ty: $expected:literal, $units:expr;)*) => {$(
+    ($($kind:ty: $expected:literal, $units:expr, $wrong:expr => $allowed:literal;)*) => {$(
         impl Setting for $kind {
             fn expected() -> String {
                 $expected.into()
@@ -258,7 +265,10 @@ macro_rules! unit_setting {
             }
             fn read(raw: &Raw) -> Result<Self, InvalidValue> {
                 match raw {
-                    Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
+                    Raw::Text(text) => match text.parse() {
+                        Ok(value) if $wrong(value) => Err(InvalidValue::of::<Self>(raw).because($allowed)),
+                        parsed => parsed.map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
+                    },
                     _ => Err(InvalidValue::of::<Self>(raw).because("a quantity is written as text with its unit")),
                 }
             }
@@ -272,10 +282,18 @@ macro_rules! unit_setting {
 const BYTES: &[&str] = &["B", "kB", "KB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
 
 unit_setting! {
-    Time: "a time such as \"1us\" (ps, ns, us, ms, s)", ["ps", "ns", "us", "ms", "s"];
-    Bytes: "a size such as \"4MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)", BYTES;
-    Rate: "a rate such as \"400Gbps\" (bps, Kbps, Mbps, Gbps, Tbps)", ["bps", "Kbps", "Mbps", "Gbps", "Tbps"];
-    BytesOrBdp: "a size such as \"64KiB\" or a multiple of the BDP such as \"1.5bdp\"", [BYTES, &["bdp"]].concat();
+    Time: "a time such as \"1us\" (ps, ns, us, ms, s)", ["ps", "ns", "us", "ms", "s"],
+        |time| time > Time::LONGEST => "at most 1000000s";
+    Bytes: "a size such as \"4MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)", BYTES,
+        |bytes| bytes > Bytes::LARGEST => "at most 1024TiB";
+    Rate: "a rate such as \"400Gbps\" (bps, Kbps, Mbps, Gbps, Tbps)", ["bps", "Kbps", "Mbps", "Gbps", "Tbps"],
+        |rate| rate == Rate(0) || rate > Rate::LARGEST => "at least 1bps, at most 1000Tbps";
+    BytesOrBdp: "a size such as \"64KiB\" or a multiple of the BDP such as \"1.5bdp\"", [BYTES, &["bdp"]].concat(),
+        BytesOrBdp::is_too_large => "at most 1024TiB or 1000000bdp";
+}
+
+fn too_many<T: Setting>(raw: &Raw) -> InvalidValue {
+    InvalidValue::of::<T>(raw).because("at most a million BDPs or passes, or a million million packets")
 }
 
 impl Setting for PacketsOrBdp {
@@ -291,6 +309,7 @@ impl Setting for PacketsOrBdp {
             Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
             _ => Err(InvalidValue::of::<Self>(raw)),
         }
+        .and_then(|value: Self| if value.is_too_large() { Err(too_many::<Self>(raw)) } else { Ok(value) })
     }
     fn write(&self) -> Raw {
         match self {
@@ -314,6 +333,7 @@ impl Setting for PacketsOrPasses {
             Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
             _ => PacketsOrBdp::read(raw).map(PacketsOrPasses::Packets).map_err(|_| InvalidValue::of::<Self>(raw)),
         }
+        .and_then(|value: Self| if value.is_too_large() { Err(too_many::<Self>(raw)) } else { Ok(value) })
     }
     fn write(&self) -> Raw {
         match self {

@@ -1,7 +1,9 @@
 //! Allowed values of a parameter in machine-readable form, the source of the JSON Schema.
 
+use crate::Raw;
+
 /// Allowed values of a type of parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ValueSchema {
     /// Any value; the parser has further rules.
     Any,
@@ -11,6 +13,8 @@ pub enum ValueSchema {
     Whole,
     /// A number.
     Number,
+    /// A number of this kind between two, which are allowed.
+    Between(Box<ValueSchema>, Raw, Raw),
     /// Text.
     Text,
     /// Text of digits.
@@ -23,4 +27,17 @@ pub enum ValueSchema {
     List(Box<ValueSchema>),
     /// A value of one of these.
     Either(Vec<ValueSchema>),
+}
+
+impl ValueSchema {
+    /// Returns these values with numbers from `min` to `max` alone.
+    pub(crate) fn between(self, min: &Raw, max: &Raw) -> Self {
+        match self {
+            ValueSchema::Whole | ValueSchema::Number => ValueSchema::Between(Box::new(self), min.clone(), max.clone()),
+            ValueSchema::Either(shapes) => {
+                ValueSchema::Either(shapes.into_iter().map(|shape| shape.between(min, max)).collect())
+            }
+            other => other,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::{
     PacketsOrBdp,
     decimal::{self, Unit, UnitError},
-    size::{part, write_millionths},
+    size::{MAX_MULTIPLE, part, write_millionths},
 };
 use std::{fmt, str::FromStr};
 
@@ -21,6 +21,13 @@ pub enum PacketsOrPasses {
 }
 
 impl PacketsOrPasses {
+    /// Returns `true` for more than a million passes, and as [`PacketsOrBdp::is_too_large`].
+    pub fn is_too_large(self) -> bool {
+        match self {
+            PacketsOrPasses::Packets(packets) => packets.is_too_large(),
+            PacketsOrPasses::Passes(millionths) => millionths > MAX_MULTIPLE,
+        }
+    }
     /// Converts to packets for a BDP of `bdp_packets` packets and `paths` paths; rounded to nearest.
     pub fn packets(self, bdp_packets: u64, paths: u64) -> u64 {
         match self {

@@ -17,6 +17,9 @@ const UNITS: &[Unit] =
 const PS_BITS: u64 = 8_000_000_000_000;
 
 impl Rate {
+    /// The largest rate that a user may give, a petabit per second.
+    pub const LARGEST: Rate = Rate(1_000_000_000_000_000);
+
     /// Creates a rate from gigabits per second.
     pub const fn gbps(gbps: u64) -> Self {
         Rate(gbps * 1_000_000_000)
@@ -25,13 +28,13 @@ impl Rate {
     pub fn ps_per_byte(self) -> Option<u64> {
         (self.0 > 0 && PS_BITS.is_multiple_of(self.0)).then(|| PS_BITS / self.0)
     }
-    /// Returns the wire time of `bytes`, rounded up to a picosecond.
+    /// Returns the wire time of `bytes`, rounded up to a picosecond; [`Time::MAX`] on overflow.
     ///
     /// # Panics
     /// If the rate is zero.
     pub fn wire_time(self, bytes: u64) -> Time {
         let bits = u128::from(bytes) * u128::from(PS_BITS);
-        Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
+        u64::try_from(bits.div_ceil(u128::from(self.0))).map_or(Time::MAX, Time::from_ps)
     }
     /// Returns the wire time of `bytes` as in the recorded model (specification 17.2): seconds as a double, truncated
     /// to a binary fraction of 64 bits, then to nanoseconds. At least one (ours), to keep the order on a link.
@@ -46,9 +49,9 @@ impl Rate {
         let nanoseconds = (u128::from(fraction) * 1_000_000_000) >> 64;
         Time::from_ps((nanoseconds as u64).max(1) * 1000)
     }
-    /// Returns the bytes that pass in `time`, rounded down.
+    /// Returns the bytes that pass in `time`, rounded down; `u64::MAX` on overflow.
     pub fn bytes_in(self, time: Time) -> u64 {
-        (u128::from(time.ps()) * u128::from(self.0) / u128::from(PS_BITS)) as u64
+        u64::try_from(u128::from(time.ps()) * u128::from(self.0) / u128::from(PS_BITS)).unwrap_or(u64::MAX)
     }
 }
 

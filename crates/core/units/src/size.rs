@@ -21,6 +21,9 @@ const UNITS: &[Unit] = &[
 ];
 
 impl Bytes {
+    /// The largest size that a user may give.
+    pub const LARGEST: Bytes = Bytes(1 << 50);
+
     /// Returns the size to one decimal place, in kB, MB or GB: `12.9 GB`.
     pub fn rounded(self) -> String {
         let (name, scale) = match self.0 {
@@ -54,6 +57,10 @@ impl fmt::Display for Bytes {
 
 /// Multiples of a BDP are stored as millionths, so that `"0.2bdp"` is exact.
 const BDP: &[Unit] = &[("bdp", 1_000_000)];
+/// A million of them.
+pub(crate) const MAX_MULTIPLE: u64 = 1_000_000_000_000;
+/// The largest number of packets that a user may give.
+const MAX_PACKETS: u64 = 1_000_000_000_000;
 
 /// Writes a number of millionths of `unit`.
 pub(crate) fn write_millionths(millionths: u64, unit: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +73,7 @@ pub(crate) fn write_millionths(millionths: u64, unit: &str, f: &mut fmt::Formatt
 
 /// Returns `millionths` of `bdp`, rounded to nearest.
 pub(crate) fn part(millionths: u64, bdp: u64) -> u64 {
-    ((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000) as u64
+    u64::try_from((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000).unwrap_or(u64::MAX)
 }
 
 /// A size in bytes, or as a multiple of the BDP in bytes (`"1.5bdp"`).
@@ -79,6 +86,13 @@ pub enum BytesOrBdp {
 }
 
 impl BytesOrBdp {
+    /// Returns `true` for more bytes than [`Bytes::LARGEST`], or more than a million BDPs.
+    pub fn is_too_large(self) -> bool {
+        match self {
+            BytesOrBdp::Bytes(bytes) => bytes > Bytes::LARGEST.0,
+            BytesOrBdp::Bdp(millionths) => millionths > MAX_MULTIPLE,
+        }
+    }
     /// Converts to bytes for a BDP of `bdp` bytes; rounded to nearest.
     pub fn bytes(self, bdp: u64) -> u64 {
         match self {
@@ -123,6 +137,13 @@ pub enum PacketsOrBdp {
 }
 
 impl PacketsOrBdp {
+    /// Returns `true` for more than a million million packets or a million BDPs.
+    pub fn is_too_large(self) -> bool {
+        match self {
+            PacketsOrBdp::Packets(packets) => packets > MAX_PACKETS,
+            PacketsOrBdp::Bdp(millionths) => millionths > MAX_MULTIPLE,
+        }
+    }
     /// Converts to packets for a BDP of `bdp_packets` packets; rounded to nearest.
     pub fn packets(self, bdp_packets: u64) -> u64 {
         match self {

@@ -19,6 +19,9 @@ impl Time {
     /// The largest time, which means "never".
     pub const MAX: Time = Time(u64::MAX);
 
+    /// The longest time that a user may give, a million seconds: eighteen of them fit.
+    pub const LONGEST: Time = Time(1_000_000_000_000_000_000);
+
     /// Creates a time from picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Time(ps)

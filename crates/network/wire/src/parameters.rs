@@ -34,6 +34,14 @@ const MAX_BUFFERED: u64 = 1 << 40;
 /// stalls the stream for a timeout: this limits the stall to a tenth of the time.
 const TIMEOUTS: u64 = 10;
 const MAX_RUN_LENGTH: u32 = 64;
+/// A full packet leaves within a second; the fastest port of Ethernet.
+const MIN_RATE: Rate = Rate(100_000);
+const MAX_RATE: Rate = Rate::gbps(1_600);
+/// Windows hold what the rate carries in it.
+const MAX_FLOOR: Time = Time::from_ms(100);
+/// Least time above zero that a datapath waits for, and a day.
+const MIN_TIME: Time = Time::from_us(1);
+const MAX_TIME: Time = Time::from_ms(86_400_000);
 
 choices! {
     /// What carries packets.
@@ -97,48 +105,48 @@ parameters! {
         /// Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs" is an alias of "rc" until the next version.
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
-        labels: u32 = 8, source "ours";
+        labels: u32 = 8, within 1..=MAX_LABELS, source "ours";
         /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair.
         find_labels: FindLabels = FindLabels::All, source "ours";
         /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours";
         /// Rate at which packets leave a host; auto: the rate of the scenario's host links.
-        rate: Auto<Rate> = Auto::Auto, source "ours";
+        rate: Auto<Rate> = Auto::Auto, within MIN_RATE..=MAX_RATE, source "ours";
         /// How much time the pacer makes up for when the process had to wait for its turn.
-        catch_up: Time = Time::from_us(1_000), source "ours: what other processes take without a real-time class";
+        catch_up: Time = Time::from_us(1_000), within Time::ZERO..=MAX_TIME, source "ours: what other processes take without a real-time class";
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
         /// GRO). Schemes choose once per run; a retransmitted packet begins a new one.
-        run_length: u32 = 1, source "ours";
+        run_length: u32 = 1, within 1..=MAX_RUN_LENGTH, source "ours";
         /// With rc: bytes of a chunk, for which a scheme chooses once.
-        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        chunk: Bytes = Bytes(1_000_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2: 1 MB and 10 MB";
         /// With rc: maximum number of chunks in flight.
-        chunks_under_way: u32 = 1, source "ours: not given";
+        chunks_under_way: u32 = 1, within 1..=64, source "ours: not given";
         /// With rc: bytes of a probe, instead of the scheme's `probe_size`.
-        probe: Bytes = Bytes(10_000), source "Hopper §4.2";
+        probe: Bytes = Bytes(10_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2";
         /// With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels.
-        queue_pairs: u32 = 8, source "ours";
+        queue_pairs: u32 = 8, within 1..=verbs::MAX_QUEUES, source "ours";
         /// Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing.
-        rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/reference/wire.md";
+        rtt_floor: Time = Time::from_us(200), within Time::ZERO..=MAX_FLOOR, source "ours: scheduling of an idle machine; docs/reference/wire.md";
         /// Full packets that measure the base round trip of a peer when it connects.
-        calibrations: u32 = 16, source "ours";
+        calibrations: u32 = 16, within 1..=1000, source "ours";
         /// The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once.
-        rtt_window: Time = Time::from_us(10_000_000), source "BBR (ACM Queue 2016): the minimum of ten seconds";
+        rtt_window: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "BBR (ACM Queue 2016): the minimum of ten seconds";
         /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much later has arrived.
-        early_loss: Never<Time> = Never::Value(Time::from_us(100)), source "ours: packets of a label keep their order but for what a machine's several queues do";
+        early_loss: Never<Time> = Never::Value(Time::from_us(100)), within Time::ZERO..=MAX_TIME, source "ours: packets of a label keep their order but for what a machine's several queues do";
         /// Least timeout of the transport, which follows the measured round trips.
-        least_timeout: Time = Time::from_us(10_000), source "ours: processes may wait for their turn so long";
+        least_timeout: Time = Time::from_us(10_000), within MIN_TIME..=MAX_TIME, source "ours: processes may wait for their turn so long";
         /// Effect of a timeout on a scheme that keeps its path: it leaves the path as dead, or its own on_timeout decides.
         on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path";
         /// Time after which a peer that owes a reply and sends nothing has timed out.
-        give_up: Time = Time::from_us(10_000_000), source "ours";
+        give_up: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "ours";
         /// Time after which a peer that sends nothing at all is removed.
-        idle_timeout: Time = Time::from_us(60_000_000), source "ours";
+        idle_timeout: Time = Time::from_us(60_000_000), within MIN_TIME..=MAX_TIME, source "ours";
         /// Bytes of memory that messages of all peers may take before they are complete; those from one source address may take half of it.
-        max_buffered_bytes: Bytes = Bytes(128 << 20), source "ours";
+        max_buffered_bytes: Bytes = Bytes(128 << 20), within Bytes(MIN_BUFFERED)..=Bytes(MAX_BUFFERED), source "ours";
         /// Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits.
-        max_peers_per_address: u32 = 256, source "ours";
+        max_peers_per_address: u32 = 256, within 1..=1 << 16, source "ours";
         /// Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
-        max_retries: u32 = 20_000, source "ours: 16 Mbit/s";
+        max_retries: u32 = 20_000, within 1..=1_000_000, source "ours: 16 Mbit/s";
         /// Whether data packets may be marked; the ports of a testbed then mark according to [fabric].
         ecn: bool = true, source "ours";
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
@@ -180,39 +188,19 @@ fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) 
 }
 
 impl WireParameters {
-    /// Checks that every value is within its range.
+    /// Checks what depends on several keys.
     ///
     /// # Errors
-    /// [`SetError::InvalidValue`] for the first value outside its range.
+    /// [`SetError::InvalidValue`] for the first value that does not fit the others.
     pub fn check(&self) -> Result<(), SetError> {
-        let between = |key: &str, found: u64, min: u64, max: u64| {
-            let within = (min..=max).contains(&found);
-            if within { Ok(()) } else { Err(wrong(key, found, format!("from {min} to {max}"))) }
-        };
-        between("labels", u64::from(self.labels), 1, u64::from(MAX_LABELS))?;
-        between("run_length", u64::from(self.run_length), 1, u64::from(MAX_RUN_LENGTH))?;
-        between("calibrations", u64::from(self.calibrations), 1, 1000)?;
-        between("chunk", self.chunk.0, 1, MAX_CHUNK)?;
-        between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
-        between("probe", self.probe.0, 1, self.chunk.0)?;
-        between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MAX_QUEUES))?;
-        between("max_buffered_bytes", self.max_buffered_bytes.0, MIN_BUFFERED, MAX_BUFFERED)?;
-        between("max_peers_per_address", u64::from(self.max_peers_per_address), 1, 1 << 16)?;
-        between("max_retries", u64::from(self.max_retries), 1, 1_000_000)?;
-        if let Auto::Value(payload) = self.payload
-            && !(MIN_PAYLOAD..=self.max_payload()).contains(&payload.0)
-        {
-            return Err(wrong("payload", payload, self.payloads()));
+        if self.probe > self.chunk {
+            return Err(wrong("probe", self.probe, format!("at most wire.chunk = {}", self.chunk)));
         }
-        let times = [
-            ("least_timeout", self.least_timeout),
-            ("give_up", self.give_up),
-            ("idle_timeout", self.idle_timeout),
-            ("rtt_window", self.rtt_window),
-        ];
-        match times.into_iter().find(|(_, time)| *time == Time::ZERO) {
-            Some((key, time)) => Err(wrong(key, time, "a time above zero")),
-            None => Ok(()),
+        match self.payload {
+            Auto::Value(payload) if !(MIN_PAYLOAD..=self.max_payload()).contains(&payload.0) => {
+                Err(wrong("payload", payload, self.payloads()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -447,9 +435,9 @@ mod tests {
         keyed.authenticate = Authenticate::Off;
         keyed.check().unwrap();
         refused("run_length", Raw::Int(65), "64");
-        refused("max_buffered_bytes", Raw::Text("1MiB".into()), "from 67108864");
+        refused("max_buffered_bytes", Raw::Text("1MiB".into()), "from 64MiB to 1TiB");
         refused("max_retries", Raw::Int(0), "from 1 to 1000000");
-        refused("idle_timeout", Raw::Text("0s".into()), "above zero");
+        refused("idle_timeout", Raw::Text("0s".into()), "from 1us to 86400s");
         refused("find_labels", Raw::Text("path".into()), "did you mean `paths`?");
         refused("lables", Raw::Int(8), "did you mean `labels`?");
     }

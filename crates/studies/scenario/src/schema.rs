@@ -147,6 +147,12 @@ fn of_shape(shape: &ValueSchema) -> Value {
         ValueSchema::Bool => json!({ "type": "boolean" }),
         ValueSchema::Whole => json!({ "type": "integer", "minimum": 0 }),
         ValueSchema::Number => json!({ "type": "number" }),
+        ValueSchema::Between(number, min, max) => {
+            let mut shape = of_shape(number);
+            shape["minimum"] = crate::explain::raw_json(min);
+            shape["maximum"] = crate::explain::raw_json(max);
+            shape
+        }
         ValueSchema::Text => json!({ "type": "string" }),
         ValueSchema::Digits => json!({ "type": "string", "pattern": "^[0-9]+$" }),
         ValueSchema::Quantity(units) => {

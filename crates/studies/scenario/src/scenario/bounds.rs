@@ -4,7 +4,6 @@ use super::workload::{self, Workload};
 use crate::{error::ScenarioError, tree::Tree};
 use anabranch_backend::Setup;
 use anabranch_topology::{BasePaths, LinkId, Topology};
-use anabranch_units::Time;
 use anabranch_workload::{Flow, MAX_NUMBER, Medium};
 
 /// Picoseconds in a second, which is also the time of a bit at one bit per second.
@@ -13,18 +12,8 @@ const MAX: u128 = MAX_NUMBER as u128;
 
 const MOST: &str = "9223372 s (2^63 - 1 ps)";
 
-/// Refuses times and rates beyond [`MAX_NUMBER`], with the dotted key at fault. Flows are checked when generated.
+/// Refuses rates and times of flows beyond [`MAX_NUMBER`], with the dotted key at fault. Flows are checked when generated.
 pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), (&'static str, ScenarioError)> {
-    let limit = setup.limits.time_limit.ps();
-    if limit > MAX_NUMBER {
-        let key = if setup.limits.until_all_done { "run.time_limit" } else { "run.until" };
-        let name = key.trim_start_matches("run.");
-        let message = format!(
-            "[run]: `{name}`: found {}, expected {MOST} or less, the limit of clocks and tables",
-            Time::from_ps(limit)
-        );
-        return Err((key, ScenarioError::new(message)));
-    }
     if let Some(link) = setup.topology.links.iter().find(|link| link.rate.0 > MAX_NUMBER) {
         let message = format!(
             "[topology]: the rate of {} is {} bit/s, expected {MAX_NUMBER} bit/s or less, the limit of tables",
