@@ -78,9 +78,10 @@ impl Failure {
 fn rendered(error: &ScenarioError) -> String {
     let others = error.others();
     let all: String = std::iter::once(error).chain(others).map(render).collect();
-    match others.len() {
-        0 => all,
-        others => format!("{all}{} mistakes\n", others + 1),
+    match (others.len() + 1, error.more()) {
+        (1, _) => all,
+        (shown, 0) => format!("{all}{shown} mistakes\n"),
+        (shown, more) => format!("{all}{} mistakes, of which the first {shown} are shown\n", shown + more),
     }
 }
 

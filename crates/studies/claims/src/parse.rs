@@ -16,7 +16,7 @@ use anabranch_scenario::{
 use anabranch_settings::Raw;
 use anabranch_study::sweep::{flatten, variants};
 use anabranch_units::Bytes;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Claim file.
 #[derive(Clone, Debug)]
@@ -129,8 +129,7 @@ struct Table<'t> {
 
 impl<'t> Table<'t> {
     fn new(section: Section<'t>) -> Self {
-        let nowhere =
-            || Place { source: Arc::new(Source { name: String::new(), text: String::new(), rank: 0 }), span: 0..0 };
+        let nowhere = || Place { source: Source::new("", "", 0), span: 0..0 };
         let place = section.place().unwrap_or_else(nowhere);
         Table { section, place }
     }

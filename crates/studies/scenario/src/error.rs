@@ -1,9 +1,9 @@
 //! Errors in a scenario or a flag. Quoted text is escaped, so a message contains no terminal control characters.
 
 use crate::tree::Place;
-use anabranch_input::{escaped, masked};
+use anabranch_input::escaped;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Error in the user's input.
 #[derive(Clone, Debug)]
@@ -15,9 +15,14 @@ struct Parts {
     unknown_key: bool,
     place: Option<Place>,
     help: Option<String>,
-    code: Option<NamedSource<String>>,
+    code: Option<Arc<NamedSource<String>>>,
     others: Vec<ScenarioError>,
+    /// Further errors that are not kept.
+    more: usize,
 }
+
+/// Maximum number of errors that are kept of a scenario, the first places.
+const MAX_KEPT: usize = 100;
 
 /// Maximum length in bytes of a message, or of a line of its source, that is shown.
 const MAX_SHOWN: usize = 4000;
@@ -33,6 +38,21 @@ fn shortened(message: &str) -> String {
     format!("{start} ... ({left_out} bytes left out) ... {}", end.iter().rev().collect::<String>())
 }
 
+/// Returns the first byte of a place, at the start of a character.
+fn start_of(place: &Place) -> usize {
+    let mut start = place.span.start.min(place.source.text.len());
+    while !place.source.text.is_char_boundary(start) {
+        start -= 1;
+    }
+    start
+}
+
+/// Returns the line around a byte.
+fn line_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    text[start..].lines().next().unwrap_or_default()
+}
+
 impl ScenarioError {
     /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
@@ -44,6 +64,7 @@ impl ScenarioError {
             help: None,
             code: None,
             others: Vec::new(),
+            more: 0,
         }))
     }
 
@@ -69,13 +90,11 @@ impl ScenarioError {
     /// Sets the place of the error.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
-        let (name, text) = (escaped(&place.source.name), masked(&place.source.text));
-        self.0.code = Some(NamedSource::new(name, text.into_owned()));
-        self.0.place = Some(place);
+        self.0.code = Some(Arc::clone(place.source.shown()));
         // Longer lines are not shown: a marked place in them would be hard to find.
-        if self.source_line().is_some_and(|line| line.len() > MAX_SHOWN)
-            && let Some((line, column)) = self.line_column()
-        {
+        let is_long = line_at(&place.source.text, start_of(&place)).len() > MAX_SHOWN;
+        self.0.place = Some(place);
+        if is_long && let Some((line, column)) = self.line_column() {
             self.0.message =
                 format!("{}:{line}:{column}: {}", escaped(self.source_name().unwrap_or_default()), self.0.message);
             self.0.code = None;
@@ -113,19 +132,14 @@ impl ScenarioError {
     /// Returns line and column (from 1, in characters) of the place.
     pub fn line_column(&self) -> Option<(usize, usize)> {
         let place = self.0.place.as_ref()?;
-        let mut start = place.span.start.min(place.source.text.len());
-        while !place.source.text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &place.source.text[..start];
+        let before = &place.source.text[..start_of(place)];
         let line = 1 + before.matches('\n').count();
         Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
     }
 
     /// Returns the line of the place, control characters masked.
     pub fn source_line(&self) -> Option<&str> {
-        let (line, _) = self.line_column()?;
-        self.0.code.as_ref()?.inner().lines().nth(line - 1)
+        Some(line_at(self.0.code.as_ref()?.inner(), start_of(self.0.place.as_ref()?)))
     }
 
     /// Returns the further errors that were found with this one, in the order of their places.
@@ -133,23 +147,14 @@ impl ScenarioError {
         &self.0.others
     }
 
-    /// Joins errors into one, the first place first; `None` if there are none.
-    fn joined(errors: Vec<ScenarioError>) -> Option<Self> {
-        let mut all = Vec::new();
-        for mut error in errors {
-            let others = std::mem::take(&mut error.0.others);
-            all.push(error);
-            all.extend(others);
-        }
-        let position =
-            |error: &ScenarioError| error.0.place.as_ref().map(|place| (place.source.rank, place.span.start));
+    /// Returns the number of further errors that are not kept: those of the last places.
+    pub fn more(&self) -> usize {
+        self.0.more
+    }
+
+    fn position(&self) -> (u8, (usize, usize)) {
         // Errors without a place are about the whole and come last.
-        all.sort_by_key(|error| position(error).map_or((1, (0, 0)), |position| (0, position)));
-        all.dedup_by(|a, b| a.0.message == b.0.message && position(a) == position(b));
-        let mut all = all.into_iter();
-        let mut first = all.next()?;
-        first.0.others = all.collect();
-        Some(first)
+        self.0.place.as_ref().map_or((1, (0, 0)), |place| (0, (place.source.rank, place.span.start)))
     }
 
     /// Returns the remedy, if any.
@@ -158,13 +163,31 @@ impl ScenarioError {
     }
 }
 
-/// Errors found so far, so that all of a file are shown at once.
+/// Errors found so far, so that the first [`MAX_KEPT`] of a file are shown at once.
 #[derive(Debug, Default)]
-pub(crate) struct Mistakes(Vec<ScenarioError>);
+pub(crate) struct Mistakes {
+    kept: Vec<ScenarioError>,
+    /// Number of others.
+    more: usize,
+}
 
 impl Mistakes {
-    pub(crate) fn add(&mut self, error: ScenarioError) {
-        self.0.push(error);
+    pub(crate) fn add(&mut self, mut error: ScenarioError) {
+        self.more += std::mem::take(&mut error.0.more);
+        let others = std::mem::take(&mut error.0.others);
+        self.kept.push(error);
+        self.kept.extend(others);
+        if self.kept.len() > 2 * MAX_KEPT {
+            self.sort();
+        }
+    }
+
+    /// Keeps the first places, each error once.
+    fn sort(&mut self) {
+        self.kept.sort_by_key(ScenarioError::position);
+        self.kept.dedup_by(|a, b| a.0.message == b.0.message && a.position() == b.position());
+        self.more += self.kept.len().saturating_sub(MAX_KEPT);
+        self.kept.truncate(MAX_KEPT);
     }
 
     /// Returns the value; keeps the error.
@@ -173,12 +196,17 @@ impl Mistakes {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept.is_empty()
     }
 
     /// Returns all errors as one, if there are any, else `value`.
-    pub(crate) fn or<T>(self, value: T) -> Result<T, ScenarioError> {
-        ScenarioError::joined(self.0).map_or(Ok(value), Err)
+    pub(crate) fn or<T>(mut self, value: T) -> Result<T, ScenarioError> {
+        self.sort();
+        let mut all = self.kept.into_iter();
+        let Some(mut first) = all.next() else { return Ok(value) };
+        first.0.others = all.collect();
+        first.0.more = self.more;
+        Err(first)
     }
 }
 

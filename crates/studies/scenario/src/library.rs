@@ -175,6 +175,6 @@ pub fn in_list(flag: &str, values: &[String], item: &str) -> Option<crate::tree:
     let start = values.iter().take_while(|value| value.trim() != item).map(|value| value.len() + 1).sum::<usize>();
     let value = values.iter().find(|value| value.trim() == item)?;
     let span = start..start + value.len();
-    let source = std::sync::Arc::new(crate::tree::Source { name: flag.to_string(), text, rank: 1 });
+    let source = crate::tree::Source::new(flag, text, 1);
     Some(crate::tree::Place { source, span })
 }

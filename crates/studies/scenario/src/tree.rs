@@ -1,7 +1,9 @@
 //! A scenario as a tree of values with their origin: the file or a command-line flag.
 
 use crate::error::ScenarioError;
+use anabranch_input::{escaped, masked};
 use anabranch_settings::Raw;
+use miette::NamedSource;
 use std::{ops::Range, sync::Arc};
 use toml::de::{DeTable, DeValue};
 
@@ -14,6 +16,22 @@ pub struct Source {
     pub text: String,
     /// 0 for the file, 1 and up for flags in the order of the command line.
     pub rank: usize,
+    /// As errors show it, which share it.
+    shown: Arc<NamedSource<String>>,
+}
+
+impl Source {
+    /// Creates a source.
+    pub fn new(name: impl Into<String>, text: impl Into<String>, rank: usize) -> Arc<Self> {
+        let (name, text) = (name.into(), text.into());
+        let shown = Arc::new(NamedSource::new(escaped(&name), masked(&text).into_owned()));
+        Arc::new(Source { name, text, rank, shown })
+    }
+
+    /// Returns name and text without control characters.
+    pub(crate) fn shown(&self) -> &Arc<NamedSource<String>> {
+        &self.shown
+    }
 }
 
 /// A range of bytes of a source.
@@ -86,7 +104,7 @@ impl Tree {
     /// # Errors
     /// Where `text` is not TOML: the place and what was expected.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let source = Arc::new(Source { name: name.to_string(), text: text.to_string(), rank: 0 });
+        let source = Source::new(name, text, 0);
         let whole = Place { source: source.clone(), span: 0..text.len() };
         let table = DeTable::parse(text).map_err(|error| not_toml(&source, 0, &error))?;
         let value = table_value(&source, 0, table.get_ref());
@@ -131,7 +149,7 @@ impl Tree {
     /// As [`Tree::change`], for the text `assignment` of the flag `name`, but not part of [`Tree::changes`].
     pub fn set_from(&mut self, name: &str, assignment: &str) -> Result<(), ScenarioError> {
         let rank = 1 + self.highest_rank();
-        let source = Arc::new(Source { name: name.to_string(), text: assignment.to_string(), rank });
+        let source = Source::new(name, assignment, rank);
         let Some(equals) = assignment.find('=') else {
             return Err(ScenarioError::new(format!("`{name} {assignment}` has no `=`"))
                 .at(Place { source, span: 0..assignment.len() })
