@@ -573,3 +573,57 @@ fn failures_that_cut_off_a_host_name_the_pair() {
         assert!(code(&output) == 2 && said.contains("no path from host1 to host3"), "{said}");
     }
 }
+
+/// Under `ulimit -v` a run ends well or with exit code 2, need and limit: never in a panic, an abort or exit code 3.
+#[test]
+#[cfg(target_os = "linux")]
+fn limits_of_the_address_space_are_kept() {
+    let folder = Folder::new("inputs-ulimit");
+    let text = |kind: &str, more: &str| {
+        format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = 4\nhosts_per_leaf = 8\n[transport]\nkind = \"{kind}\"\n\
+             [measure]\nattribution = true\n[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n{more}[run]\nuntil = \"100us\"\n"
+        )
+    };
+    folder.file("pfc.toml", &text("roce", ""));
+    folder.file("all.toml", &text("uet", "[[workload]]\nkind = \"all-to-all\"\nsize = \"1MiB\"\n"));
+    let (mut done, mut refused) = (0, 0);
+    for scenario in ["pfc.toml", "all.toml"] {
+        for kilobytes in [44_000, 48_000, 52_000, 60_000, 80_000, 120_000, 200_000, 500_000, 2_000_000, 6_000_000] {
+            let program = env!("CARGO_BIN_EXE_anabranch");
+            let run = format!(
+                "ulimit -v {kilobytes}; exec {program} run {scenario} --threads 2 --out out --replace --progress never"
+            );
+            let output = Command::new("sh").args(["-c", &run]).current_dir(&folder.0).output().unwrap();
+            let message = stderr(&output);
+            assert!(!message.contains("panicked"), "{scenario}, {kilobytes}: {message}");
+            match output.status.code() {
+                Some(0) => done += 1,
+                Some(2) => {
+                    refused += 1;
+                    assert!(
+                        message.contains("memory") && message.contains("limit"),
+                        "{scenario}, {kilobytes}: {message}"
+                    );
+                }
+                _ => panic!("{scenario}, {kilobytes}: {:?}: {message}", output.status),
+            }
+        }
+    }
+    assert!(done > 4 && refused > 2, "{done} done, {refused} refused");
+}
+
+/// Packets under way are held to `run.memory_limit`: 64 windows of 64 MiB at links of half a millisecond.
+#[test]
+fn packets_under_way_are_held_to_the_memory_limit() {
+    let folder = Folder::new("inputs-under-way");
+    folder.file(
+        "way.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = 2\nhosts_per_leaf = 16\nlink_delay = \"500us\"\n[fabric]\n\
+         queue_limit = \"1GiB\"\ntrimming = false\n[transport]\nwindow = \"64MiB\"\n[[workload]]\nkind = \"permutation\"\n\
+         size = \"64MiB\"\n[run]\nuntil = \"60ms\"\nmemory_limit = \"32MiB\"\n",
+    );
+    let output = folder.run(&["run", "way.toml", "--out", "out", "--progress", "never"]);
+    assert_refused(&output, &["way.toml:", "packets are under way", "MB of memory", "`memory_limit`"], "under way");
+    assert!(folder.entries("out").is_empty(), "nothing half-written");
+}

@@ -8,9 +8,12 @@ use crate::{
     plan::Plan,
     prefetch::prefetch,
 };
+use anabranch_units::Bytes;
 use std::{
-    alloc::{Layout, alloc, dealloc},
+    alloc::{GlobalAlloc, Layout, System},
     collections::BTreeSet,
+    fmt,
+    panic::resume_unwind,
     ptr::NonNull,
     sync::{
         Arc, Mutex, PoisonError,
@@ -23,6 +26,9 @@ const GROWTH: u32 = 64;
 /// Free slots that a thread leaves to the others at once, and the number of them that it keeps.
 const BUNDLE: usize = 1 << 10;
 const MAX_FREE: usize = 1 << 14;
+/// Bytes that a packet under way takes: its slot, events, and its places in windows and bitmaps of both ends.
+const SLOT: u64 = 2 * size_of::<Line>() as u64;
+const MIN_SLOTS: u32 = 1 << 10;
 /// Ids below [`PacketId::NONE`], in whole steps of growth.
 const MAX_SLOTS: u32 = u32::MAX / GROWTH * GROWTH;
 
@@ -120,8 +126,9 @@ impl<T> Reserved<T> {
     /// Returns `None` where the system refuses that number of addresses.
     fn new(count: u32) -> Option<Self> {
         #[allow(unsafe_code)]
-        // SAFETY: the layout has a size above zero: there are slots, and a value takes bytes.
-        let base = unsafe { alloc(Self::layout(count)) };
+        // SAFETY: the layout has a size above zero: there are slots, and a value takes bytes. The system's own allocator
+        // returns null where a program's may end the process.
+        let base = unsafe { System.alloc(Self::layout(count)) };
         NonNull::new(base.cast::<T>()).map(|base| Reserved(Slots { base, count }))
     }
 }
@@ -131,8 +138,24 @@ impl<T> Drop for Reserved<T> {
         #[allow(unsafe_code)]
         // SAFETY: allocated with this layout; the values need no drop.
         unsafe {
-            dealloc(self.0.base.as_ptr().cast(), Self::layout(self.0.count));
+            System.dealloc(self.0.base.as_ptr().cast(), Self::layout(self.0.count));
         }
+    }
+}
+
+/// More packets were under way than there is memory for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooManyPackets(u32);
+
+impl fmt::Display for TooManyPackets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = Bytes(u64::from(self.0) * SLOT).rounded();
+        write!(
+            f,
+            "run.memory_limit: more than {} packets are under way at once, which take {held} of memory, all that \
+             `memory_limit` of [run] (by default what this machine and `ulimit -v` allow) leaves for them",
+            self.0
+        )
     }
 }
 
@@ -150,23 +173,30 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Reserves as many slots as the system permits.
+    /// Reserves as many slots as the system permits, and no more than `limit` bytes of memory hold.
     ///
-    /// # Panics
-    /// If there are no addresses for a few packets.
-    pub(crate) fn new(attribution: Attribution) -> Arc<Arena> {
-        let mut slots = MAX_SLOTS;
+    /// # Errors
+    /// Fails if there are no addresses for a few packets.
+    pub(crate) fn new(attribution: Attribution, limit: Option<u64>) -> Result<Arc<Arena>, String> {
+        let fitting = limit.unwrap_or(u64::MAX) / SLOT;
+        let mut slots = u32::try_from(fitting).unwrap_or(MAX_SLOTS).clamp(MIN_SLOTS, MAX_SLOTS) / GROWTH * GROWTH;
         loop {
             // Where the addresses of a process are limited, the half is left to all else.
             let (lines, other) = (Reserved::new(slots), Reserved::<Line>::new(slots));
-            if let (Some(lines), Some(_)) = (lines, other) {
-                let reserve = || Reserved::new(slots).expect("fewer bytes than were just released");
-                let beside = attribution.beside().then(reserve);
-                let grown = AtomicU32::new(0);
-                return Arc::new(Arena { lines, attribution, beside, grown, spare: Mutex::default() });
+            let beside = attribution.beside().then(|| Reserved::new(slots));
+            if let (Some(lines), Some(_)) = (lines, other)
+                && beside.as_ref().is_none_or(Option::is_some)
+            {
+                let (beside, grown) = (beside.flatten(), AtomicU32::new(0));
+                return Ok(Arc::new(Arena { lines, attribution, beside, grown, spare: Mutex::default() }));
             }
-            slots /= 2;
-            assert!(slots > GROWTH, "out of memory for packets");
+            slots = slots / 2 / GROWTH * GROWTH;
+            if slots < MIN_SLOTS {
+                let needed = Bytes(2 * u64::from(MIN_SLOTS) * size_of::<Line>() as u64).rounded();
+                return Err(format!(
+                    "packets need at least {needed} of addresses, and the system gives no more (`ulimit -v`)"
+                ));
+            }
         }
     }
 
@@ -213,6 +243,10 @@ impl Packets {
             return self.place();
         }
         let from = self.arena.grown.fetch_add(GROWTH, Relaxed);
+        if from >= self.lines.count {
+            // Not a failed invariant: no message of a panic.
+            resume_unwind(Box::new(TooManyPackets(from)));
+        }
         for id in (from..from + GROWTH).map(PacketId) {
             #[allow(unsafe_code)]
             // SAFETY: `at` checks the range, and no other thread has been given these slots.
@@ -425,7 +459,7 @@ mod tests {
     /// are under way and of the slots that a thread keeps.
     #[test]
     fn slots_return_to_the_thread_that_sends() {
-        let arena = Arena::new(Attribution { waits: Place::Beside, pauses: true });
+        let arena = Arena::new(Attribution { waits: Place::Beside, pauses: true }, None).unwrap();
         let (mut sender, mut receiver) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         for round in 0..100 {
             let sent: Vec<PacketId> = (0..2_000).map(|psn| sender.insert(packet(round * 2_000 + psn))).collect();
@@ -447,7 +481,7 @@ mod tests {
     #[test]
     #[should_panic]
     fn packets_of_some_threads_are_not_all() {
-        let arena = Arena::new(Attribution::default());
+        let arena = Arena::new(Attribution::default(), None).unwrap();
         let (one, _other) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         let _ = Packets::live(&[&one]).count();
     }
@@ -455,7 +489,7 @@ mod tests {
     #[test]
     fn waits_follow_a_swap() {
         for place in [Place::Packet, Place::Beside] {
-            let mut packets = Packets::new(Arena::new(Attribution { waits: place, pauses: true }));
+            let mut packets = Packets::new(Arena::new(Attribution { waits: place, pauses: true }, None).unwrap());
             let (a, b) = (packets.insert(packet(1)), packets.insert(packet(2)));
             packets.leave(a, 5, 7);
             packets.resume(a, 3);
@@ -474,7 +508,7 @@ mod tests {
     #[test]
     fn waits_are_split_by_hand() {
         for waits in [Place::Packet, Place::Beside] {
-            let mut packets = Packets::new(Arena::new(Attribution { waits, pauses: true }));
+            let mut packets = Packets::new(Arena::new(Attribution { waits, pauses: true }, None).unwrap());
             let (mut times, port) = (PausedTimes::new(2, 1), PortId(1));
             let id = packets.insert(packet(1));
             packets.join(id, times.before(port, 0, 10));
@@ -501,7 +535,8 @@ mod tests {
     /// A probe has its time of sending where data has its waits.
     #[test]
     fn probes_have_no_waits() {
-        let mut packets = Packets::new(Arena::new(Attribution { waits: Place::Packet, ..Attribution::default() }));
+        let mut packets =
+            Packets::new(Arena::new(Attribution { waits: Place::Packet, ..Attribution::default() }, None).unwrap());
         let mut probe = Packet { kind: Kind::Probe, ..packet(1) };
         probe.head.set_wide(0, 77);
         let id = packets.insert(probe);

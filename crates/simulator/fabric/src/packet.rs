@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn first_in_first_out() {
-        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default())), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default(), None).unwrap()), Fifo::EMPTY);
         let ids: Vec<_> =
             (0..5).map(|psn| packets.insert(Packet { psn, next: PacketId::NONE.0, ..Packet::default() })).collect();
         for &id in &ids {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn pause_frames_go_first_and_keep_their_order() {
-        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default())), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default(), None).unwrap()), Fifo::EMPTY);
         for (psn, kind) in [(3, Kind::Ack), (4, Kind::Ack), (1, Kind::Pause), (2, Kind::Pause)] {
             let id = packets.insert(Packet { psn, kind, next: PacketId::NONE.0, ..Packet::default() });
             match kind {

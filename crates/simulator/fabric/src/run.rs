@@ -1,7 +1,7 @@
 //! Entry points of the simulator: from a setup to its results.
 
 use crate::{
-    arena::{Arena, Attribution, Packets},
+    arena::{Arena, Attribution, Packets, TooManyPackets},
     context::{Failure, Shared},
     partition::Partition,
     plan::{How, Plan},
@@ -26,7 +26,12 @@ use std::{
 pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let plan = Plan::new(setup, how, &mut || observer(&Progress::default()))?;
     let caught = catch_unwind(AssertUnwindSafe(|| drive(&plan, setup, observer)));
-    caught.unwrap_or_else(|panic| Err(RunError::Invariant(format!("panic: {}", message(&*panic)))))
+    caught.unwrap_or_else(|panic| {
+        Err(match panic.downcast_ref::<TooManyPackets>() {
+            Some(too_many) => RunError::Setup(too_many.to_string()),
+            None => RunError::Invariant(format!("panic: {}", message(&*panic))),
+        })
+    })
 }
 
 /// Checks that `setup` can be run: prepares all but the forwarding tables, which cannot fail and take long in large fabrics.
@@ -51,7 +56,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.number_of_flows() as u64;
     let shared = Shared::new(plan);
-    let arena = Arena::new(Attribution::new(plan));
+    let arena = Arena::new(Attribution::new(plan), plan.measure.series_memory).map_err(RunError::Setup)?;
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// [`RunError`] if the run cannot be prepared or an invariant fails.
 pub fn window_times(setup: &Setup, threads: usize, clock: fn() -> u64) -> Result<Vec<Vec<u64>>, RunError> {
     let plan = Plan::new(setup, How::on(threads), &mut || true)?;
-    let (shared, arena) = (Shared::new(&plan), Arena::new(Attribution::new(&plan)));
+    let (shared, arena) = (Shared::new(&plan), Arena::new(Attribution::new(&plan), None).map_err(RunError::Setup)?);
     let partitions = 0..plan.cells.partitions as u16;
     let timed = |me| Timed {
         of: Partition::new(&plan, &shared, Arc::clone(&arena), me),

@@ -133,7 +133,7 @@ mod tests {
 
     /// Classes in the order in which a port sends 6 packets of 100 B of each of two.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
-        let mut packets = Packets::new(Arena::new(Attribution::default()));
+        let mut packets = Packets::new(Arena::new(Attribution::default(), None).unwrap());
         let mut queues = ClassQueues::new(3, scheduling, quanta);
         let port = PortId(2);
         for class in [1, 0] {

@@ -154,7 +154,7 @@ mod tests {
         ) {
             const PORT: PortId = PortId(1);
             let share = TrimmedShare::new(f64::from(per_mille) / 1000.0, u32::from(full));
-            let (mut packets, mut headers) = (Packets::new(Arena::new(Attribution::default())), Headers::new(Some(share), 2));
+            let (mut packets, mut headers) = (Packets::new(Arena::new(Attribution::default(), None).unwrap()), Headers::new(Some(share), 2));
             let (mut sent, mut data) = (0i64, 0i64);
             let mut waiting = 0;
             for size in sizes.iter().map(|size| size.min(&full)) {

@@ -1,0 +1,83 @@
+//! Allocator of the program: where the system gives no more memory, it ends with a message and exit code 2.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    io::Write,
+};
+
+#[global_allocator]
+static ALLOCATOR: OrMessage = OrMessage;
+
+struct OrMessage;
+
+#[allow(unsafe_code)]
+// SAFETY: all calls are passed on to the system's allocator, whose results are returned unless they are null.
+unsafe impl GlobalAlloc for OrMessage {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        checked(unsafe { System.realloc(old, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[inline]
+fn checked(new: *mut u8, bytes: usize) -> *mut u8 {
+    if new.is_null() { refused(bytes) } else { new }
+}
+
+/// Ends the program likewise where the system gives no memory for the stack of a thread, at which the library panics.
+pub(crate) fn end_without_threads() {
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match panic.payload().downcast_ref::<String>() {
+        Some(message) if message.starts_with("failed to spawn thread") => ended(format_args!("a thread more")),
+        _ => previous(panic),
+    }));
+}
+
+#[cold]
+fn refused(bytes: usize) -> ! {
+    ended(format_args!("{bytes} B more"))
+}
+
+/// Writes without allocation: need and limit are in the message.
+fn ended(needed: std::fmt::Arguments<'_>) -> ! {
+    let mut error = std::io::stderr();
+    let _ = write!(error, "error: memory ran out: {needed} is needed, and ");
+    let _ = match limit() {
+        Some(limit) => write!(error, "the limit of the address space (`ulimit -v`) allows {limit} B in all"),
+        None => write!(error, "the system gives no more"),
+    };
+    let _ = writeln!(error, "; make the input smaller, run fewer at a time (`--jobs`), or allow more");
+    #[cfg(unix)]
+    #[allow(unsafe_code)]
+    // SAFETY: ends the process, without handlers that could allocate.
+    unsafe {
+        nix::libc::_exit(2)
+    }
+    #[cfg(not(unix))]
+    std::process::abort()
+}
+
+#[cfg(target_os = "linux")]
+fn limit() -> Option<u64> {
+    let mut limit = nix::libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    #[allow(unsafe_code)]
+    // SAFETY: writes the limit alone.
+    let read = unsafe { nix::libc::getrlimit(nix::libc::RLIMIT_AS, &mut limit) };
+    (read == 0 && limit.rlim_cur != nix::libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit() -> Option<u64> {
+    None
+}
