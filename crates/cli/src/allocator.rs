@@ -52,7 +52,7 @@ fn refused(bytes: usize) -> ! {
 /// Writes without allocation: need and limit are in the message.
 fn ended(needed: std::fmt::Arguments<'_>) -> ! {
     let mut error = std::io::stderr();
-    let _ = write!(error, "error: memory ran out: {needed} is needed, and ");
+    let _ = write!(error, "error: memory ran out: the program needs {needed}, and ");
     let _ = match limit() {
         Some(limit) => write!(error, "the limit of the address space (`ulimit -v`) allows {limit} B in all"),
         None => write!(error, "the system gives no more"),

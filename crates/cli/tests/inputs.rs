@@ -627,3 +627,25 @@ fn packets_under_way_are_held_to_the_memory_limit() {
     assert_refused(&output, &["way.toml:", "packets are under way", "MB of memory", "`memory_limit`"], "under way");
     assert!(folder.entries("out").is_empty(), "nothing half-written");
 }
+
+/// 128,000 flows in 0.8 MB of Parquet: what they take is reckoned from the footer, before they are decoded.
+#[test]
+#[cfg(target_os = "linux")]
+fn tables_are_reckoned_before_they_are_read() {
+    let folder = Folder::new("inputs-parquet");
+    let many = "[[workload]]\nkind = \"permutation\"\nsize = \"1B\"\nrounds = 32000\n";
+    folder.file("many.toml", &scenario(many));
+    let output = folder.run(&["run", "many.toml", "--out", "out", "--progress", "never"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let rows = std::fs::read_to_string(folder.0.join("out/flows.csv")).unwrap().lines().count() - 1;
+    let mut seen = 0;
+    for kilobytes in [50_000, 60_000, 70_000, 90_000, 400_000] {
+        let report = format!("ulimit -v {kilobytes}; exec {} report out", env!("CARGO_BIN_EXE_anabranch"));
+        let output = Command::new("sh").args(["-c", &report]).current_dir(&folder.0).output().unwrap();
+        let message = stderr(&output);
+        assert!([Some(0), Some(2)].contains(&output.status.code()), "{kilobytes}: {:?}: {message}", output.status);
+        seen += u32::from(message.contains(&format!("flows.parquet: its {rows} rows take")));
+        assert!(kilobytes < 400_000 || code(&output) == 0, "{message}");
+    }
+    assert!(seen > 0, "refused by the footer");
+}

@@ -1,5 +1,6 @@
 //! Input files and their text. Only regular files are read, up to a limit: no FIFO, device or endless file blocks.
 
+pub mod memory;
 mod text;
 
 pub use text::{MAX_NAME, escaped, is_plain, masked, wrong_name};

@@ -49,7 +49,7 @@ fn compare(path: &Path, table: &Table, context: &Context<'_>) -> Result<(), Stri
         Ok(())
     };
     let read = match path.extension().is_some_and(|extension| extension == "parquet") {
-        true => read_parquet(path, table, &columns, &mut part).map(drop),
+        true => read_parquet(path, table, &columns, false, &mut part).map(drop),
         false => read_csv(path, table, &columns).and_then(|mut frame| part(&mut frame)),
     };
     read.map_err(|error| match error {

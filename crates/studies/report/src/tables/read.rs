@@ -1,5 +1,6 @@
 use super::{ColumnKind, TABLES, Table, guard::guarded};
 use crate::error::ReportError;
+use anabranch_units::Bytes;
 use parquet::{
     column::reader::ColumnReaderImpl,
     data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type},
@@ -49,7 +50,7 @@ impl Frame {
         let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
         let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
         if parquet.exists() {
-            return read_parquet(&parquet, declared, columns, &mut |_| Ok(())).map(Some);
+            return read_parquet(&parquet, declared, columns, true, &mut |_| Ok(())).map(Some);
         }
         if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
     }
@@ -69,7 +70,9 @@ impl Frame {
             Ok(())
         };
         match TABLES.iter().find(|t| t.name == table) {
-            Some(declared) if parquet.exists() => read_parquet(&parquet, declared, columns, &mut part).map(|_| true),
+            Some(declared) if parquet.exists() => {
+                read_parquet(&parquet, declared, columns, false, &mut part).map(|_| true)
+            }
             _ => match Frame::read(dir, table, columns)? {
                 Some(mut frame) => part(&mut frame).map(|()| true),
                 None => Ok(false),
@@ -165,11 +168,26 @@ pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<F
     Ok(Frame { columns: column_indices.iter().map(|index| index.0).zip(cells).collect(), rows, missing })
 }
 
-/// After each row group, passes the rows read so far to `after`, which may clear them.
+/// Bytes of a cell, and of its copy while its row group is decoded.
+fn cell_bytes(kind: ColumnKind) -> u64 {
+    match kind {
+        ColumnKind::Integer | ColumnKind::Unsigned | ColumnKind::Real => 16 + 10,
+        ColumnKind::Text => 24 + 34,
+        ColumnKind::Flag => 1 + 3,
+    }
+}
+
+fn needed(rows: usize, columns: &[(&str, ColumnKind, usize)]) -> u64 {
+    let row: u64 = columns.iter().map(|(_, kind, _)| cell_bytes(*kind)).sum();
+    row.saturating_mul(rows as u64)
+}
+
+/// After each row group, passes the rows read so far to `after`, which clears them unless the table `is_whole`.
 pub(super) fn read_parquet(
     path: &Path,
     table: &Table,
     columns: &[&str],
+    is_whole: bool,
     after: &mut dyn FnMut(&mut Frame) -> Result<(), ReportError>,
 ) -> Result<Frame, ReportError> {
     let wrong = |error: ParquetError| ReportError::content(path, error, REPEAT_RUN);
@@ -180,6 +198,23 @@ pub(super) fn read_parquet(
     let (column_indices, missing) = column_indices(table, columns, &header);
     let columns = column_indices.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
     let mut frame = Frame { columns, rows: 0, missing };
+    let limit = anabranch_input::memory::memory_limit();
+    let check = |rows: usize| match limit {
+        Some((limit, whose)) if needed(rows, &column_indices) > limit => {
+            let needed = Bytes(needed(rows, &column_indices)).rounded();
+            let found =
+                format!("its {rows} rows take {needed} of memory, and {whose} allows {}", Bytes(limit).rounded());
+            Err(ReportError::content(
+                path,
+                found,
+                "read it where there is more memory, or repeat the run with fewer rows",
+            ))
+        }
+        _ => Ok(()),
+    };
+    // What the footer claims is refused before any of it is decoded.
+    let rows = reader.metadata().row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
+    check(if is_whole { rows.fold(0, usize::saturating_add) } else { rows.max().unwrap_or(0) })?;
     for group in 0..reader.num_row_groups() {
         let group = guarded(|| reader.get_row_group(group)).map_err(wrong)?;
         for ((_, cells), &(_, _, index)) in frame.columns.iter_mut().zip(&column_indices) {
