@@ -649,3 +649,15 @@ fn tables_are_reckoned_before_they_are_read() {
     }
     assert!(seen > 0, "refused by the footer");
 }
+
+/// Of many workloads the first have figures, and the page says so.
+#[test]
+fn pages_of_many_workloads_are_bounded() {
+    let folder = Folder::new("inputs-workloads");
+    folder.file("many.toml", &scenario(&"[[workload]]\nkind = \"permutation\"\nsize = \"4kB\"\n".repeat(200)));
+    let output = folder.run(&["run", "many.toml", "--out", "out", "--progress", "never"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    assert!(page.len() < 32_000_000, "{} bytes", page.len());
+    assert!(page.contains("figures of 184 of 200 workloads"));
+}

@@ -65,10 +65,18 @@ pub(crate) struct Drawn {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Draws the figures of flows per workload (with `with_all` also over all together), then those of the network.
+/// Maximum number of workloads that have figures; each has a picture of a quarter of a megabyte and more.
+const MAX_DRAWN: usize = 16;
+
+/// Draws the figures of flows of the first workloads (with `with_all` also over all together), then those of the network.
 pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool, layout: Layout) -> Drawn {
     let mut drawn = Drawn { figures: vec![], skipped: vec![] };
-    let measured = data.measured_workloads();
+    let mut measured = data.measured_workloads();
+    if measured.len() > MAX_DRAWN {
+        let (all, first) = (measured.len(), &measured[MAX_DRAWN].1);
+        drawn.skipped.push(format!("figures of {} of {all} workloads, from {first} on", all - MAX_DRAWN));
+        measured.truncate(MAX_DRAWN);
+    }
     let mut views: Vec<Option<(u16, &str)>> = match measured.as_slice() {
         [] | [_] => vec![None],
         several => several.iter().map(|(number, name)| Some((*number, name.as_str()))).collect(),
