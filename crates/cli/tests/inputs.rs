@@ -661,3 +661,25 @@ fn pages_of_many_workloads_are_bounded() {
     assert!(page.len() < 32_000_000, "{} bytes", page.len());
     assert!(page.contains("figures of 184 of 200 workloads"));
 }
+
+/// A collective that repeats is refused, or stays within `run.memory_limit`: 120,000 flows took three times their estimate.
+#[test]
+#[cfg(target_os = "linux")]
+fn repeated_collectives_stay_within_the_memory_limit() {
+    let folder = Folder::new("inputs-repeated");
+    let collective =
+        "[[workload]]\nkind = \"collective\"\nsize = \"4kB\"\nrepetitions = 5000\n[run]\ntime_limit = \"100s\"\n";
+    folder.file("repeated.toml", &scenario(collective));
+    for limit in [100_000_000u64, 160_000_000] {
+        let set = format!("run.memory_limit={limit}B");
+        let words = ["run", "repeated.toml", "--out", "out", "--replace", "--progress", "never", "--set", &set];
+        let (output, peak) = run_and_watch(&folder, &words);
+        assert!(code(&output) == 2 || code(&output) == 0 && peak < limit, "{limit}: {peak} B, {}", stderr(&output));
+        assert_eq!(
+            code(&output) == 0,
+            limit > 150_000_000,
+            "8 MB and 120,000 * 1,150 B are 146 MB: {}",
+            stderr(&output)
+        );
+    }
+}

@@ -539,7 +539,7 @@ fn timers_as_long_as_they_may_be() {
 }
 
 /// 8,192 hosts of three tiers of radix 32: 24,576 cables of 2460 B, 1280 * 512 entries of 4 B, 8 MB for an empty run, 8192 flows
-/// of 400 B and 250 B for their delays; under PRIME 16 * 16 paths of 4 B each: 84,791,808 B.
+/// of 1150 B and 250 B for their delays; under PRIME 16 * 16 paths of 4 B each: 90,935,808 B.
 #[test]
 fn paths_of_open_flows_count() {
     let large = |scheme: &str, limit: &str| {
@@ -548,10 +548,10 @@ fn paths_of_open_flows_count() {
         let changes = ["topology.tiers=3", "topology.radix=32", flows, &balancer, limit];
         read(GOOD, &changes).and_then(|scenario| scenario.setup(1)).map(|_| ()).map_err(|error| error.to_string())
     };
-    assert_eq!(large("prime", "run.memory_limit=84791808B"), Ok(()));
-    let error = large("prime", "run.memory_limit=84791807B").unwrap_err();
+    assert_eq!(large("prime", "run.memory_limit=90935808B"), Ok(()));
+    let error = large("prime", "run.memory_limit=90935807B").unwrap_err();
     assert!(error.contains("8192 flows at once with 256 paths each"), "{error}");
-    assert_eq!(large("ops", "run.memory_limit=84791807B"), Ok(()));
+    assert_eq!(large("ops", "run.memory_limit=90935807B"), Ok(()));
 }
 
 #[test]
@@ -576,18 +576,18 @@ fn oversized_scenarios_are_refused() {
     let error = error_of(&million.replace("leaves = 2048", "leaves = 8192"), &[]);
     assert_says(&error, &["`leaves` makes 4194304 hosts", "at most 1048576"], "four million hosts");
     assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
-    // 8 hosts, 2^23 rounds: 67 million flows of 400 B.
+    // 8 hosts, 2^23 rounds: 67 million flows of 1150 B.
     let flows = [
         "workload.0={ kind = \"permutation\", size = \"1B\", rounds = 8388608, max_flows = 100000000 }",
         "run.memory_limit=16GB",
     ];
     let error = error_of(GOOD, &flows);
-    assert_says(&error, &["`rounds`", "67108864 flows", "26.8 GB", "16.0 GB", "memory_limit"], "flows");
+    assert_says(&error, &["`rounds`", "67108864 flows", "77.2 GB", "16.0 GB", "memory_limit"], "flows");
     assert!(error.line_column().is_some(), "{error}");
     let twice = format!(
         "{GOOD}[[workload]]\nkind = \"permutation\"\nrounds = 2500\n[[workload]]\nkind = \"permutation\"\nrounds = 2500\n"
     );
-    let error = error_of(&twice, &["run.memory_limit=20MB"]);
+    let error = error_of(&twice, &["run.memory_limit=40MB"]);
     assert_says(&error, &["[[workload]] 3", "20000 flows"], "two workloads");
 }
 

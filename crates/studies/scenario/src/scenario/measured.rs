@@ -5,10 +5,8 @@ use crate::error::ScenarioError;
 use anabranch_backend::{Measures, Setup};
 use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;
-use anabranch_workload::{Flow, GroupTemplate, Medium, Start};
+use anabranch_workload::{FLOW_MEMORY, Flow, GroupTemplate, Medium, Start};
 
-/// Bytes of a flow, with its packets and its row.
-const FLOW: u64 = 400;
 /// Bytes of a path of an open flow, where its load balancer keeps a state per path.
 const PATH: u64 = 4;
 /// Bytes of a flow for the parts of its completion time.
@@ -75,8 +73,10 @@ fn open_flows(setup: &Setup) -> u64 {
 pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
     let measure = &setup.measure;
     let flows = setup.flows.flows.len() as u64 + open_flows(setup);
-    let many = budget
-        .take(flows.saturating_mul(FLOW + if measure.attribution { DELAYS } else { 0 }), &format!("{flows} flows"));
+    let many = budget.take(
+        flows.saturating_mul(FLOW_MEMORY + if measure.attribution { DELAYS } else { 0 }),
+        &format!("{flows} flows"),
+    );
     many.map_err(|error| ("run.memory_limit", error))?;
     let (open, paths) = open_paths(setup);
     budget
