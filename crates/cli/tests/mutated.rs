@@ -20,8 +20,13 @@ const MAX_DURATION: Duration = Duration::from_secs(10);
 /// Done, a requested check failed, invalid input, and a run that ended in a deadlock (docs of the command).
 const CODES: [i32; 4] = [0, 1, 2, 4];
 
-fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
-    let mut command: Command = folder.command(words);
+/// Limits of the address space, in kB.
+const LIMITS: [u64; 10] = [48_000, 56_000, 64_000, 80_000, 100_000, 150_000, 250_000, 500_000, 2_000_000, 8_000_000];
+
+fn run(folder: &Folder, words: &[&str], limit: u64) -> (Option<i32>, String) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v $0; exec \"$@\"", &limit.to_string(), env!("CARGO_BIN_EXE_anabranch")]);
+    command.args(words).current_dir(&folder.0).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().unwrap();
     let mut pipe = child.stderr.take().unwrap();
     let message = std::thread::spawn(move || {
@@ -51,7 +56,26 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Two of three `inputs` are ready-made scenarios (`check`, `run`), the others results (`report`, `view`, `trace`).
+/// Small files that scenarios name, each with a scenario that names it.
+fn named() -> Vec<(Vec<u8>, String)> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dev/fuzz/corpus");
+    let sized = "[[workload]]\nkind = \"permutation\"\nsize = \"20kB\"\n";
+    let mut named = Vec::new();
+    for kind in ["topology", "flow_conweave", "flow_csv", "flow_goal", "flow_htsim_cm"] {
+        let of_file = "kind = \"file\"\npath = \"named.txt\"\n";
+        let text = match kind {
+            "topology" => format!("[topology]\n{of_file}{sized}"),
+            _ => format!(
+                "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 8\n[[workload]]\n{of_file}"
+            ),
+        };
+        named.extend(files(&corpus.join(kind)).iter().map(|file| (fs::read(file).unwrap(), text.clone())));
+    }
+    named
+}
+
+/// Of four `inputs` two are ready-made scenarios (`check`, `run`), one a file of flows or of a topology (`run`), and one a
+/// result (`report`, `view`, `trace`). Each command runs under one of [`LIMITS`].
 fn mutated(name: &str, seed: u64, inputs: u64) {
     let folder = Folder::new(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -67,14 +91,21 @@ fn mutated(name: &str, seed: u64, inputs: u64) {
         .map(|file| (file.clone(), fs::read(&file).unwrap()))
         .collect();
     let mut draws = Stream::keyed(seed, 0, "mutated inputs");
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut counts, named): (BTreeMap<String, u64>, _) = (BTreeMap::new(), named());
     for number in 0..inputs {
-        let (input, words): (Vec<u8>, &[&str]) = if number % 3 < 2 {
+        let run_words =
+            ["run", "mutated.toml", "--replace", "--out", "out", "--set", "run.until=20us", "--set", MEMORY];
+        let (input, words): (Vec<u8>, &[&str]) = if number % 4 == 2 {
+            let (one, text) = draws.pick(&named).unwrap();
+            let input = mutate(one, &draws.pick(&named).unwrap().0, &mut draws);
+            fs::write(folder.0.join("mutated.toml"), text).unwrap();
+            fs::write(folder.0.join("named.txt"), &input).unwrap();
+            (input, &run_words)
+        } else if number % 4 < 2 {
             let one = draws.pick(&scenarios).unwrap().clone();
             let input = mutate(&one, draws.pick(&scenarios).unwrap().clone().as_slice(), &mut draws);
             fs::write(folder.0.join("mutated.toml"), &input).unwrap();
-            let run = ["run", "mutated.toml", "--replace", "--out", "out", "--set", "run.until=20us", "--set", MEMORY];
-            (input, if number % 3 == 0 { &["check", "mutated.toml"] } else { &run.clone() })
+            (input, if number % 4 == 0 { &["check", "mutated.toml"] } else { &run_words })
         } else {
             for (file, bytes) in &whole {
                 fs::write(file, bytes).unwrap();
@@ -86,7 +117,7 @@ fn mutated(name: &str, seed: u64, inputs: u64) {
                 [&["report", "result"], &["view", "result"], &["trace", "result", "--perfetto", "trace.pftrace"]];
             (input, commands[draws.below(3) as usize])
         };
-        let (code, message) = run(&folder, words);
+        let (code, message) = run(&folder, words, *draws.pick(&LIMITS).unwrap());
         let is_fine = code.is_none_or(|code| CODES.contains(&code)) && !message.contains("panicked");
         if !is_fine {
             let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutated-{seed}-{number}"));
@@ -103,7 +134,7 @@ const MEMORY: &str = "run.memory_limit=512MiB";
 
 #[test]
 fn some_mutated_inputs_end_with_a_message() {
-    mutated("mutated", 1, 30);
+    mutated("mutated", 1, 40);
 }
 
 /// `ANABRANCH_MUTATIONS` inputs (10,000) from `ANABRANCH_FUZZ_SEED` on (2).

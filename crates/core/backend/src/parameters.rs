@@ -170,7 +170,7 @@ parameters! {
         /// Bytes in the queue above which every packet is marked.
         ecn_kmax: BytesOrBdp = BytesOrBdp::Bdp(800_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
         /// Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
-        ecn_pmax: f64 = 1.0, source "specification 7.7 (htsim): linear to 1";
+        ecn_pmax: f64 = 1.0, within 0.0..=1.0, source "specification 7.7 (htsim): linear to 1";
         /// Queue operation at which a packet is marked.
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
         /// Limits of the queue before a link that a `link-degrade` fault has slowed.
@@ -181,9 +181,9 @@ parameters! {
         trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's";
         /// Bytes of a trimmed packet.
         trimmed_size: Bytes = Bytes(64), source "specification 7.7 (htsim)";
-        /// Class of trimmed headers. A share, above 0 and at most 0.5: beside data that waits they have this part of the rate, and
+        /// Class of trimmed headers. A share: beside data that waits they have this part of the rate, and
         /// precede it while they have less; `queue_limit` is their limit too. control: they always precede data, so that enough of them starve it.
-        trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim";
+        trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), within 0.001..=0.5, source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim";
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
         /// Scheduling of the data classes of a port and a NIC.
@@ -195,11 +195,11 @@ parameters! {
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
         /// Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With PFC it
         /// has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is full.
-        buffer_alpha: f64 = 1.0, source "specification 7.2: dynamic threshold, egress alpha 1";
+        buffer_alpha: f64 = 1.0, within 0.000001..=1_000_000.0, source "specification 7.2: dynamic threshold, egress alpha 1";
         /// Lets a switch pause its upstream neighbours before it would drop (PFC); needs a shared buffer.
         pfc: bool = false, source "specification 7.2";
         /// An ingress (port and class) is paused when it exceeds this multiple of the free buffer.
-        pfc_alpha: f64 = 0.0625, source "specification 7.2: ingress alpha 1/16";
+        pfc_alpha: f64 = 0.0625, within 0.000001..=1_000_000.0, source "specification 7.2: ingress alpha 1/16";
         /// Duration of a pause. A finite pause is refreshed by every packet that arrives above the threshold and expires by
         /// itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it lasts until the resume
         /// frame.

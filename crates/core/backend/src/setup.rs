@@ -31,8 +31,9 @@ pub struct Measure {
     pub series_scheme: bool,
     /// Interval of the samples; zero: no series.
     pub series_interval: Time,
-    /// Memory limit of the time series in bytes; a run that exceeds it is an error. `None`: no limit.
-    pub series_memory: Option<u64>,
+    /// Memory limit of what grows during a run, time series and packets under way, in bytes; a run that exceeds it is an
+    /// error. `None`: no limit.
+    pub memory: Option<u64>,
     /// Per-flow packet counts per uplink.
     pub uplink_counts: bool,
     /// Occupancy histograms per port, in packets.

@@ -1,6 +1,6 @@
 //! Ranges of numeric parameters.
 
-use crate::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema};
+use crate::{Auto, ControlOr, InvalidValue, Never, Raw, Setting, ValueSchema};
 use anabranch_units::{Bytes, Rate, Time};
 use std::{marker::PhantomData, ops::RangeInclusive};
 
@@ -34,6 +34,12 @@ impl<T: Bounded> Bounded for Never<T> {
     type End = T::End;
     fn number(&self) -> Option<&T::End> {
         if let Never::Value(value) = self { value.number() } else { None }
+    }
+}
+impl<T: Bounded> Bounded for ControlOr<T> {
+    type End = T::End;
+    fn number(&self) -> Option<&T::End> {
+        if let ControlOr::Value(value) = self { value.number() } else { None }
     }
 }
 impl<T: Bounded> Bounded for Option<T> {
@@ -110,7 +116,10 @@ impl<T: Bounded> Bounds<T> {
     /// [`InvalidValue`], also for a number out of the range.
     pub fn read(&self, raw: &Raw) -> Result<T, InvalidValue> {
         let wrong = |reason| InvalidValue { found: raw.to_string(), expected: self.expected(), reason, nearest: None };
-        let value = T::read(raw).map_err(|error| InvalidValue { nearest: error.nearest, ..wrong(error.reason) })?;
+        // The range says more than that of the type, "at most ...".
+        let reason = |error: &InvalidValue| error.reason.clone().filter(|reason| !reason.starts_with("at "));
+        let value =
+            T::read(raw).map_err(|error| InvalidValue { nearest: error.nearest.clone(), ..wrong(reason(&error)) })?;
         if value.number().is_none_or(|number| self.0.contains(number)) { Ok(value) } else { Err(wrong(None)) }
     }
 }

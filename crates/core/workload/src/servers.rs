@@ -28,35 +28,29 @@ parameters! {
     /// Servers: groups of hosts (NICs) with GPUs, the endpoints of the traffic, and a scale-up network between the GPUs.
     pub struct ServerParameters {
         /// GPUs of a server. GPU g is in server g / gpus.
-        gpus: u32 = 8, source "NVIDIA DGX H100 (RA-11333-001)";
+        gpus: u32 = 8, within 1..=1 << 16, source "NVIDIA DGX H100 (RA-11333-001)";
         /// NICs of a server, a divisor of `gpus`. NIC r of server s is host s * nics + r of the topology and is on rail r.
-        nics: u32 = 8, source "NVIDIA DGX H100 (RA-11333-001)";
+        nics: u32 = 8, within 1..=1 << 16, source "NVIDIA DGX H100 (RA-11333-001)";
         /// Rate of the port of a GPU to the scale-up network, in each direction.
-        scale_up_rate: Rate = Rate::gbps(3600), source "NVLink 4: 900 GB/s of a GPU in both directions together";
+        scale_up_rate: Rate = Rate::gbps(3600), within Rate(1_000_000)..=Rate::LARGEST, source "NVLink 4: 900 GB/s of a GPU in both directions together";
         /// Time from the first byte sent to the first byte received between two GPUs of a server, and of an acknowledgement back.
-        scale_up_latency: Time = Time::from_us(1), source "ours";
+        scale_up_latency: Time = Time::from_us(1), within Time::ZERO..=Time::from_ms(1000), source "ours";
         /// Path of messages between GPUs of different servers and rails.
         cross_rail: CrossRail = CrossRail::Pxn, source "NCCL 2.12: PXN";
     }
 }
 
 impl ServerParameters {
-    /// Checks the limits of every parameter.
+    /// Checks what depends on several keys.
     ///
     /// # Errors
     /// [`WorkloadError`] with the key at fault.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let (gpus, nics) = (self.gpus, self.nics);
-        for (key, value) in [("gpus", gpus), ("nics", nics)] {
-            WorkloadError::unless((1..=1 << 16).contains(&value), key, value, "a number from 1 to 65536")?;
-        }
         WorkloadError::unless(gpus >= nics, "gpus", gpus, &format!("{nics} (`nics`) or more: every NIC has a GPU"))?;
         let near = (1..=nics).rev().find(|near| gpus.is_multiple_of(*near)).unwrap_or(1);
         let expected = format!("a divisor of the {gpus} `gpus`, such as {near}: every NIC has as many of them");
-        WorkloadError::unless(gpus.is_multiple_of(nics), "nics", nics, &expected)?;
-        WorkloadError::unless(self.scale_up_rate.0 >= 1_000_000, "scale_up_rate", self.scale_up_rate, "1Mbps or more")?;
-        let second = Time::from_ms(1000);
-        WorkloadError::unless(self.scale_up_latency <= second, "scale_up_latency", self.scale_up_latency, "1s or less")
+        WorkloadError::unless(gpus.is_multiple_of(nics), "nics", nics, &expected)
     }
 
     /// Checks that `hosts` NICs, on `rails` rails where the fabric is wired by rails, are those of servers.
@@ -175,6 +169,7 @@ impl ServerParameters {
 mod tests {
     use super::*;
     use crate::flow::plain;
+    use anabranch_settings::{Parameters, Raw};
 
     fn servers(gpus: u32, nics: u32, cross_rail: CrossRail) -> ServerParameters {
         ServerParameters { gpus, nics, cross_rail, ..Default::default() }
@@ -272,14 +267,19 @@ mod tests {
     fn impossible_servers_name_the_key() {
         let base = ServerParameters::default;
         for (wrong, key) in [
-            (ServerParameters { gpus: 0, ..base() }, "gpus"),
-            (ServerParameters { nics: 0, ..base() }, "nics"),
             (ServerParameters { gpus: 4, nics: 8, ..base() }, "gpus"),
             (ServerParameters { gpus: 8, nics: 3, ..base() }, "nics"),
-            (ServerParameters { scale_up_rate: Rate(0), ..base() }, "scale_up_rate"),
-            (ServerParameters { scale_up_latency: Time::from_ms(1001), ..base() }, "scale_up_latency"),
         ] {
             assert_eq!(wrong.check().unwrap_err().key.as_deref(), Some(key));
+        }
+        let text = |text: &str| Raw::Text(text.into());
+        for (key, value) in [
+            ("gpus", Raw::Int(0)),
+            ("nics", Raw::Int(65_537)),
+            ("scale_up_rate", text("999999bps")),
+            ("scale_up_latency", text("1001ms")),
+        ] {
+            assert!(base().set(key, &value).unwrap_err().to_string().contains("from "), "{key}");
         }
         assert!(servers(8, 3, CrossRail::Pxn).check().unwrap_err().message.contains("such as 2"));
         assert!(

@@ -17,7 +17,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -168,6 +168,10 @@ pub(crate) struct Arena {
     beside: Option<Reserved<Beside>>,
     /// Number of slots in use or free: those below it contain a packet.
     grown: AtomicU32,
+    /// Maximum of the bytes of these and of the time series.
+    limit: u64,
+    /// Bytes that the time series hold.
+    series: AtomicU64,
     /// Free slots that any thread may take.
     spare: Mutex<Vec<Vec<PacketId>>>,
 }
@@ -178,8 +182,8 @@ impl Arena {
     /// # Errors
     /// Fails if there are no addresses for a few packets.
     pub(crate) fn new(attribution: Attribution, limit: Option<u64>) -> Result<Arc<Arena>, String> {
-        let fitting = limit.unwrap_or(u64::MAX) / SLOT;
-        let mut slots = u32::try_from(fitting).unwrap_or(MAX_SLOTS).clamp(MIN_SLOTS, MAX_SLOTS) / GROWTH * GROWTH;
+        let limit = limit.unwrap_or(u64::MAX).max(u64::from(MIN_SLOTS) * SLOT);
+        let mut slots = u32::try_from(limit / SLOT).unwrap_or(MAX_SLOTS).min(MAX_SLOTS) / GROWTH * GROWTH;
         loop {
             // Where the addresses of a process are limited, the half is left to all else.
             let (lines, other) = (Reserved::new(slots), Reserved::<Line>::new(slots));
@@ -187,8 +191,9 @@ impl Arena {
             if let (Some(lines), Some(_)) = (lines, other)
                 && beside.as_ref().is_none_or(Option::is_some)
             {
-                let (beside, grown) = (beside.flatten(), AtomicU32::new(0));
-                return Ok(Arc::new(Arena { lines, attribution, beside, grown, spare: Mutex::default() }));
+                let (beside, grown, series) = (beside.flatten(), AtomicU32::new(0), AtomicU64::new(0));
+                let spare = Mutex::default();
+                return Ok(Arc::new(Arena { lines, attribution, beside, grown, limit, series, spare }));
             }
             slots = slots / 2 / GROWTH * GROWTH;
             if slots < MIN_SLOTS {
@@ -243,7 +248,8 @@ impl Packets {
             return self.place();
         }
         let from = self.arena.grown.fetch_add(GROWTH, Relaxed);
-        if from >= self.lines.count {
+        let held = (u64::from(from) + u64::from(GROWTH)) * SLOT + self.arena.series.load(Relaxed);
+        if from >= self.lines.count || held > self.arena.limit {
             // Not a failed invariant: no message of a panic.
             resume_unwind(Box::new(TooManyPackets(from)));
         }
@@ -260,6 +266,13 @@ impl Packets {
         self.grown += GROWTH;
         self.free.extend((from + 1..from + GROWTH).rev().map(PacketId));
         PacketId(from)
+    }
+
+    /// Adds bytes of the time series; returns the limit where they and the packets exceed it.
+    pub(crate) fn hold_series(&self, bytes: u64) -> Option<u64> {
+        let Arena { grown, limit, series, .. } = &*self.arena;
+        let held = series.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        (u64::from(grown.load(Relaxed)) * SLOT + held > *limit).then_some(*limit)
     }
 
     /// Leaves free slots to other threads where this one gets more packets than it sends.
@@ -442,6 +455,7 @@ impl std::ops::IndexMut<PacketId> for Packets {
 mod tests {
     use super::*;
     use crate::{ids::PortId, measure::PausedTimes};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn packet(psn: u32) -> Packet {
         Packet { psn, kind: Kind::Data, ..Packet::default() }
@@ -476,6 +490,17 @@ mod tests {
         assert_eq!(Packets::live(&[&sender, &receiver]).count(), 0);
         let slots = sender.grown + receiver.grown;
         assert!(slots as usize <= MAX_FREE + BUNDLE + 2 * 2_000, "{slots}");
+    }
+
+    /// 128 B each: of 4,096 packets' memory, series that hold a quarter leave 3,072, and as many packets leave them no more.
+    #[test]
+    fn packets_and_series_share_the_limit() {
+        let mut packets = Packets::new(Arena::new(Attribution::default(), Some(4096 * 128)).unwrap());
+        assert_eq!(packets.hold_series(1024 * 128), None);
+        (0..3072).for_each(|psn| drop(packets.insert(packet(psn))));
+        assert_eq!(packets.hold_series(128), Some(4096 * 128));
+        let more = AssertUnwindSafe(|| (0..64).for_each(|psn| drop(packets.insert(packet(psn)))));
+        assert!(catch_unwind(more).unwrap_err().is::<TooManyPackets>());
     }
 
     #[test]

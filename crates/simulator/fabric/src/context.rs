@@ -18,7 +18,7 @@ use crate::{
 use anabranch_topology::Routes;
 use anabranch_units::Time;
 use anabranch_workload::TriggerId;
-use std::sync::{Arc, atomic::AtomicU64};
+use std::sync::Arc;
 
 /// Reason why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +30,6 @@ pub(crate) enum Failure {
 /// State that all partitions of a run write to.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Bytes that the time series hold.
-    pub(crate) series_held: AtomicU64,
     /// Queue lengths of all ports between switches, where a scheme reads them.
     pub(crate) snapshots: Option<Snapshots>,
     pub(crate) stalls: Option<StallCheck>,
@@ -43,7 +41,6 @@ impl Shared {
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
         let interval = plan.guided.as_ref().and_then(|guided| guided.snapshot_interval);
         Shared {
-            series_held: AtomicU64::new(0),
             snapshots: interval.map(|interval| Snapshots::new(interval, plan.links.len())),
             stalls: StallCheck::new(plan),
             skips: SkipCheck::new(plan),

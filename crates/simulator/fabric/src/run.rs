@@ -2,11 +2,11 @@
 
 use crate::{
     arena::{Arena, Attribution, Packets, TooManyPackets},
-    context::{Failure, Shared},
+    context::{Ctx, Failure, Shared},
     partition::Partition,
     plan::{How, Plan},
     results::{End, collect, deadlock},
-    sampling::check_memory,
+    sampling::hold,
 };
 use anabranch_backend::{Progress, RunError, Setup};
 use anabranch_engine::{Outcome, Partition as _};
@@ -56,7 +56,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.number_of_flows() as u64;
     let shared = Shared::new(plan);
-    let arena = Arena::new(Attribution::new(plan), plan.measure.series_memory).map_err(RunError::Setup)?;
+    let arena = Arena::new(Attribution::new(plan), plan.measure.memory).map_err(RunError::Setup)?;
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {
@@ -125,8 +125,10 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     };
     // A run with a set end does not count as ended by the time limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle && stalled.is_none();
-    let series = partitions.iter().map(|partition| &partition.cx.series);
-    check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;
+    for Ctx { series, ports, .. } in partitions.iter().map(|partition| &partition.cx) {
+        hold(plan, &ports.queues.packets, series.last_bytes(simulated.ps()), simulated.ps())
+            .map_err(RunError::Setup)?;
+    }
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
     let end =
         End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, stall_reason, wall_seconds, jumps };

@@ -1,7 +1,8 @@
 //! Sampling of a partition's state for the time series.
 
 use crate::{
-    context::{Ctx, Failure, Shared},
+    arena::Packets,
+    context::{Ctx, Failure},
     host::{Hosts, sample_sender},
     ids::{FlowId, PortId},
     measure::{
@@ -13,7 +14,6 @@ use crate::{
 };
 use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::{Bytes, Time};
-use std::sync::atomic::Ordering;
 
 /// Number of ports in advance at which a port is prefetched into the processor's caches.
 const FETCH: usize = 8;
@@ -39,22 +39,11 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     series
 }
 
-/// Checks that the series of all partitions up to `end` fit into the memory limit.
-pub(crate) fn check_memory<'s>(
-    plan: &Plan<'_>,
-    shared: &Shared,
-    series: impl Iterator<Item = &'s Series>,
-    end: u64,
-) -> Result<(), String> {
-    let last: u64 = series.map(|series| series.last_bytes(end)).fold(0, u64::saturating_add);
-    let held = shared.series_held.load(Ordering::Relaxed).saturating_add(last);
-    too_much(plan, held, end).map_or(Ok(()), Err)
-}
-
-fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
-    let limit = plan.measure.series_memory.filter(|limit| held > *limit)?;
-    Some(format!(
-        "measure.series_interval: found {}: at {} the time series of this run exceed {}, their share of `memory_limit` of [run]; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
+/// Accounts for `bytes`; fails where the series and packets of all partitions exceed the memory limit.
+pub(crate) fn hold(plan: &Plan<'_>, packets: &Packets, bytes: u64, now: u64) -> Result<(), String> {
+    let Some(limit) = packets.hold_series(bytes) else { return Ok(()) };
+    Err(format!(
+        "measure.series_interval: found {}: at {} the time series of this run exceed {}, what `memory_limit` of [run] leaves for them and packets; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
         plan.measure.series_interval,
         Time::from_ps(now),
         Bytes(limit).rounded()
@@ -80,7 +69,9 @@ fn narrow(count: u64) -> u32 {
 pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
     let now = cx.series.next();
     let bytes = cx.series.last_bytes(now);
-    hold(cx, bytes, now);
+    if let Err(message) = hold(cx.plan, &cx.ports.queues.packets, bytes, now) {
+        cx.failure.get_or_insert(Failure::Input(message));
+    }
     let Ctx { plan, ports, series, .. } = cx;
     let number = series.sample(start);
     for (index, port) in series.ports.iter().enumerate() {
@@ -98,14 +89,6 @@ pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start
     let open = series.flows.iter().filter(|of| of.sender.last().is_some_and(|sample| sample.0 == number)).count();
     let balancers = series.balancers.as_ref().map_or(0, |balancers| balancers.done.len());
     series.bytes_per_time = series_bytes(series.ports.len() as u64, open as u64, balancers as u64);
-}
-
-/// Accounts for `bytes` and ends the run where the series of all partitions exceed the memory limit.
-fn hold(cx: &mut Ctx<'_>, bytes: u64, now: u64) {
-    let held = cx.shared.series_held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    if let Some(message) = too_much(cx.plan, held, now) {
-        cx.failure.get_or_insert(Failure::Input(message));
-    }
 }
 
 fn sample_port(ports: &Ports<'_>, id: PortId) -> SampledPort {

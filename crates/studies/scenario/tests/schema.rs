@@ -16,10 +16,11 @@ fn cases() -> Vec<(String, Value, bool)> {
         READY_MADE.iter().map(|ready| (ready.name.to_string(), as_json(ready.text), true)).collect();
     cases.push(("init".into(), as_json(&every_key()), true));
     let tiny = as_json(READY_MADE.iter().find(|ready| ready.name == "tiny").unwrap().text);
-    let mistakes: [(&str, &[&str], Value); 8] = [
+    let mistakes: [(&str, &[&str], Value); 9] = [
         ("unknown section", &["topologie"], json!({})),
         ("unknown key", &["topology", "radx"], json!(4)),
         ("text for a number", &["topology", "radix"], json!("four")),
+        ("beyond its range", &["wire"], json!({ "labels": 257 })),
         ("no unit", &["topology", "link_rate"], json!("400")),
         ("another unit", &["topology", "link_delay"], json!("1Gbps")),
         ("unknown kind", &["topology", "kind"], json!("fat-three")),
@@ -52,6 +53,7 @@ fn takes(schema: &Value, value: &Value) -> bool {
             other => panic!("{other}"),
         },
         "minimum" => value.as_f64().is_some_and(|number| number >= says.as_f64().unwrap()),
+        "maximum" => value.as_f64().is_some_and(|number| number <= says.as_f64().unwrap()),
         "minItems" => value.as_array().is_some_and(|items| items.len() as u64 >= says.as_u64().unwrap()),
         "enum" => says.as_array().unwrap().contains(value),
         "pattern" => {

@@ -133,7 +133,7 @@ impl Conga {
             udp_ports,
             paths: PathNumbers::of(switch),
             dre: vec![Dre::default(); switch.ports as usize],
-            flowlets: FlowTable::new(Time::from_ps(20 * parameters.flowlet_timeout.ps())),
+            flowlets: FlowTable::new(parameters.flowlet_timeout.saturating_mul(20)),
             to_leaf: vec![Vec::new(); switch.switches as usize],
             from_leaf: vec![Vec::new(); switch.switches as usize],
             best: Vec::new(),

@@ -89,7 +89,7 @@ impl<T: FlowEntry> FlowTable<T> {
     pub(crate) fn insert(&mut self, key: FlowKey, entry: T, now: Time) -> &mut T {
         if self.entries.len() >= self.sweep_at {
             let after = self.forget_after;
-            self.entries.retain(|_, entry| entry.last() + after > now || !entry.idle());
+            self.entries.retain(|_, entry| entry.last().saturating_add(after) > now || !entry.idle());
             self.sweep_at = FIRST_SWEEP.max(2 * self.entries.len());
         }
         self.entries.entry(key).insert_entry(entry).into_mut()

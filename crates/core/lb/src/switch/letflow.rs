@@ -68,7 +68,7 @@ impl Letflow {
             number: switch.number,
             udp_ports: switch.udp_ports,
             paths: PathNumbers::of(switch),
-            flowlets: FlowTable::new(Time::from_ps(20 * timeout.ps())),
+            flowlets: FlowTable::new(timeout.saturating_mul(20)),
             count: 0,
         }
     }

@@ -273,10 +273,11 @@ impl Hosts {
         Some((flow, message))
     }
 
-    pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
-        let window = plan.transports.window_packets().next_power_of_two() as usize;
+    /// Returns the bytes of the hosts of a partition that has had `packets` under way.
+    pub(crate) fn memory(&self, plan: &Plan<'_>, packets: usize) -> usize {
+        let window = (plan.transports.window_packets() as usize).min(packets).next_power_of_two();
         let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
-        // A sender keeps 16 B per packet of its window, a receiver one bit.
+        // A sender keeps 16 B per packet that was in its window, a receiver one bit.
         self.nics.flows.capacity() * (size_of::<SenderFlow>() + 16 * window)
             + self.receivers.open.capacity() * (size_of::<Open>() + window / 8)
             + self.nics.sent.memory()

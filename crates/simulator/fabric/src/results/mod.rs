@@ -105,7 +105,8 @@ pub(crate) fn collect(
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions, end.simulated) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {
-        let parts = [p.cx.ports.memory(), p.hosts.memory(plan), p.cx.nics.bytes(), p.cx.series.memory()];
+        let packets = p.cx.ports.queues.packets.slots();
+        let parts = [p.cx.ports.memory(), p.hosts.memory(plan, packets), p.cx.nics.bytes(), p.cx.series.memory()];
         (parts.into_iter().sum::<usize>() + p.scale_up.memory() + p.trigger_memory()) as u64
     });
     let jumps = end.jumps.as_deref();

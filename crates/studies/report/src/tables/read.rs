@@ -3,7 +3,7 @@ use crate::error::ReportError;
 use anabranch_units::Bytes;
 use parquet::{
     column::reader::ColumnReaderImpl,
-    data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type},
+    data_type::{AsBytes, BoolType, ByteArrayType, DataType, DoubleType, Int64Type},
     errors::ParquetError,
     file::reader::{FileReader, RowGroupReader, SerializedFileReader},
 };
@@ -182,6 +182,17 @@ fn needed(rows: usize, columns: &[(&str, ColumnKind, usize)]) -> u64 {
     row.saturating_mul(rows as u64)
 }
 
+/// Refuses what takes more memory than a process may use.
+fn fits(what: &str, bytes: u64) -> Result<(), String> {
+    match anabranch_input::memory::memory_limit() {
+        Some((limit, whose)) if bytes > limit => {
+            let [bytes, limit] = [bytes, limit].map(|bytes| Bytes(bytes).rounded());
+            Err(format!("{what} take {bytes} of memory, and {whose} allows {limit}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// After each row group, passes the rows read so far to `after`, which clears them unless the table `is_whole`.
 pub(super) fn read_parquet(
     path: &Path,
@@ -198,23 +209,12 @@ pub(super) fn read_parquet(
     let (column_indices, missing) = column_indices(table, columns, &header);
     let columns = column_indices.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
     let mut frame = Frame { columns, rows: 0, missing };
-    let limit = anabranch_input::memory::memory_limit();
-    let check = |rows: usize| match limit {
-        Some((limit, whose)) if needed(rows, &column_indices) > limit => {
-            let needed = Bytes(needed(rows, &column_indices)).rounded();
-            let found =
-                format!("its {rows} rows take {needed} of memory, and {whose} allows {}", Bytes(limit).rounded());
-            Err(ReportError::content(
-                path,
-                found,
-                "read it where there is more memory, or repeat the run with fewer rows",
-            ))
-        }
-        _ => Ok(()),
-    };
     // What the footer claims is refused before any of it is decoded.
     let rows = reader.metadata().row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
-    check(if is_whole { rows.fold(0, usize::saturating_add) } else { rows.max().unwrap_or(0) })?;
+    let rows = if is_whole { rows.fold(0, usize::saturating_add) } else { rows.max().unwrap_or(0) };
+    fits(&format!("its {rows} rows"), needed(rows, &column_indices)).map_err(|found| {
+        ReportError::content(path, found, "read it where there is more memory, or repeat the run with fewer rows")
+    })?;
     for group in 0..reader.num_row_groups() {
         let group = guarded(|| reader.get_row_group(group)).map_err(wrong)?;
         for ((_, cells), &(_, _, index)) in frame.columns.iter_mut().zip(&column_indices) {
@@ -256,6 +256,8 @@ fn column<T: DataType>(
         return Err(damaged());
     }
     let rows = metadata.num_rows() as usize;
+    let pages = u64::try_from(chunk.uncompressed_size()).map_err(|_| damaged())?;
+    fits("the pages of a column", pages).map_err(ParquetError::General)?;
     let (mut values, mut levels) =
         (Vec::with_capacity(rows.min(MAX_PREALLOCATED_ROWS)), Vec::with_capacity(rows.min(MAX_PREALLOCATED_ROWS)));
     guarded(|| {
@@ -271,6 +273,9 @@ fn column<T: DataType>(
         }
         Ok(())
     })?;
+    // A dictionary has a long text once for many rows, each of which gets a copy.
+    let bytes = values.iter().map(|value| value.as_bytes().len() as u64).fold(0, u64::saturating_add);
+    fits("the cells of a column", bytes).map_err(ParquetError::General)?;
     let mut values = values.into_iter();
     Ok((0..rows).map(move |row| if levels.get(row) == Some(&0) { None } else { values.next() }))
 }

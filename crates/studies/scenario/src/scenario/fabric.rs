@@ -116,15 +116,6 @@ pub(crate) fn check(
         return Err(wrong(key, format!("ecn_kmin ({kmin}) is above ecn_kmax ({kmax})"))
             .help("marking grows from ecn_kmin to ecn_kmax: give an ecn_kmin that is at most ecn_kmax"));
     }
-    if let ControlOr::Value(share) = fabric.trimmed_class
-        && !(0.001..=0.5).contains(&share)
-    {
-        let found = format!("found {share}, expected \"control\" or a share of the rate from 0.001 to 0.5");
-        return Err(wrong("trimmed_class", found));
-    }
-    if !(0.0..=1.0).contains(&fabric.ecn_pmax) {
-        return Err(wrong("ecn_pmax", format!("found {}, expected a probability from 0 to 1", fabric.ecn_pmax)));
-    }
     for (key, limit) in [("queue_limit", fabric.queue_limit), ("control_limit", fabric.control_limit)] {
         let (least, what) =
             if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size(), "acknowledgement") };
@@ -159,11 +150,6 @@ fn check_transport(
     }
     if let Some((parameter, help)) = transport.pfc_problem().filter(|_| fabric.pfc) {
         return Err(wrong("pfc", format!("PFC conflicts with transport.{parameter}")).help(help));
-    }
-    for (key, value) in [("buffer_alpha", fabric.buffer_alpha), ("pfc_alpha", fabric.pfc_alpha)] {
-        if !(value > 0.0 && value.is_finite()) {
-            return Err(wrong(key, format!("found {value}, expected a number above 0")));
-        }
     }
     Ok(())
 }

@@ -100,10 +100,10 @@ pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static s
     budget
         .take(occupancy, "[measure]: `occupancy`: a histogram per port")
         .map_err(|error| ("measure.occupancy", error.help("`occupancy = false` in [measure] fits")))?;
-    take_series(budget, setup).map_err(|error| ("measure.series_interval", error))
+    check_series(budget, setup).map_err(|error| ("measure.series_interval", error))
 }
 
-fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> {
+fn check_series(budget: &Budget, setup: &Setup) -> Result<(), ScenarioError> {
     let (measure, interval) = (&setup.measure, setup.measure.series_interval.ps());
     if interval == 0 {
         return Ok(());
@@ -126,8 +126,8 @@ fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> 
         measure.series_flows.len(),
         Time::from_ps(time),
     );
-    // Runs take longer than the least time: the suggested value has space for twice that.
-    budget.take(needed, &what).map_err(|error| {
+    // The run counts them as they grow. It takes longer than the least time: the suggested value has space for twice that.
+    budget.clone().take(needed, &what).map_err(|error| {
         match round_intervals(interval).find(|i| reckon(*i).saturating_mul(2) <= left) {
             Some(fits) => error.help(format!("`series_interval = \"{}\"` in [measure] fits", Time::from_ps(fits))),
             None => error.help("name fewer links or flows in [measure]"),

@@ -712,7 +712,7 @@ impl Scenario {
             let (section, key) = path.split_once('.').unwrap_or((path, ""));
             error.maybe_at(self.position_or_section(section, key))
         })?;
-        setup.measure.series_memory = Some(budget.left());
+        setup.measure.memory = Some(budget.left());
         Ok(setup)
     }
 }

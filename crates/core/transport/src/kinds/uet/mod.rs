@@ -19,8 +19,9 @@ pub use sender::{NackOutcome, UetSender};
 use crate::{Network, Protocol};
 use anabranch_settings::About;
 
-/// Packets for which a stream's rings have memory at first.
-const FIRST_SPAN: u64 = 64;
+/// Packets for which the rings of a flow have memory at first, and those of a stream.
+const FIRST_SPAN: u64 = 256;
+const FIRST_OF_STREAM: u64 = 64;
 
 pub(super) const ABOUT: About = About::brief(
     "uet",

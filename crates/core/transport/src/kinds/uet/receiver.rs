@@ -4,7 +4,7 @@
 //! has shrunk below what is in flight sends none, and would wait for its timeout although nothing was lost. What waits for
 //! its acknowledgement always fits into one bitmap.
 
-use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, FIRST_SPAN, Nack, UetConfig};
+use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, FIRST_OF_STREAM, FIRST_SPAN, Nack, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
 use anabranch_units::Time;
 
@@ -47,7 +47,7 @@ impl UetReceiver {
     pub fn new(config: &UetConfig, size: u64) -> Self {
         let packets = config.packets(size);
         UetReceiver {
-            received: PsnSet::new(config.window_packets().min(packets)),
+            received: PsnSet::new(config.window_packets().min(packets).min(FIRST_SPAN)),
             cumulative: 0,
             packets,
             last_payload: (size - (packets - 1) * config.mtu) as u32,
@@ -134,7 +134,7 @@ impl Receiving for UetReceiver {
     }
 
     fn of_stream(config: &UetConfig, first: u64) -> Self {
-        let full = UetReceiver::new(config, config.window_packets().min(FIRST_SPAN) * config.mtu);
+        let full = UetReceiver::new(config, FIRST_OF_STREAM * config.mtu);
         UetReceiver { packets: u64::MAX, cumulative: first, following: first, last_payload: config.mtu as u32, ..full }
     }
 

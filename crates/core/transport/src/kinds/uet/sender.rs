@@ -1,7 +1,7 @@
 //! The sender of a flow (specification 7.10): a window, selective retransmission, a timeout per packet.
 
 use super::{
-    Ack, FIRST_SPAN, Nack, UetConfig,
+    Ack, FIRST_OF_STREAM, FIRST_SPAN, Nack, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
 };
 use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
@@ -123,7 +123,8 @@ impl UetSender {
     /// Creates the sender of `size` payload bytes over a path of base round trip `base_rtt`.
     pub fn new(config: &UetConfig, base_rtt: Time, size: u64) -> Self {
         let packets = config.packets(size);
-        let span = config.window_packets().min(packets);
+        // Rings grow with the packets under way: no window that a scenario or a peer states takes memory.
+        let span = config.window_packets().min(packets).min(FIRST_SPAN);
         let slots = span.next_power_of_two();
         let cc = CongestionControl::new(&config.cc, config.longest_rtt.unwrap_or(base_rtt));
         UetSender {
@@ -398,8 +399,7 @@ impl Sending for UetSender {
     }
 
     fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time, first: u64) -> Self {
-        // Rings grow with the packets under way: no window of a peer's making takes memory.
-        let full = UetSender::new(config, base_rtt, config.window_packets().min(FIRST_SPAN) * config.mtu);
+        let full = UetSender::new(config, base_rtt, FIRST_OF_STREAM * config.mtu);
         UetSender { packets: first, cumulative: first, next_psn: first, last_payload: config.mtu as u32, ..full }
     }
 

@@ -76,7 +76,7 @@ pub struct CcLoss {
     pub in_flight: u64,
 }
 
-/// Returns `factor` times `time`, rounded down to a picosecond.
+/// Returns `factor` times `time`, rounded down to a picosecond. Added to a time of the run it stays below its limit.
 pub(super) fn scaled(time: Time, factor: f64) -> Time {
-    Time::from_ps((time.ps() as f64 * factor) as u64)
+    Time::from_ps(((time.ps() as f64 * factor) as u64).min(1 << 62))
 }
