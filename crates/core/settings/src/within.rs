@@ -95,9 +95,13 @@ impl<T: Setting> Within<T> {
     }
 }
 
-/// Returns the value of a text without its quotes.
+/// Returns the value of a text without its quotes, and a number without an exponent.
 fn plain(raw: &Raw) -> String {
-    if let Raw::Text(text) = raw { text.clone() } else { raw.to_string() }
+    match raw {
+        Raw::Text(text) => text.clone(),
+        Raw::Float(number) => number.to_string(),
+        other => other.to_string(),
+    }
 }
 
 impl<T: Bounded> Bounds<T> {
@@ -158,6 +162,6 @@ mod tests {
         let [count, share] = &sample.documentation()[..] else { panic!("two keys") };
         assert_eq!(count.expected, "a whole number, from 1 to 8");
         assert_eq!(count.schema, ValueSchema::Between(Box::new(ValueSchema::Whole), Raw::Int(1), Raw::Int(8)));
-        assert_eq!(share.expected, "\"auto\" or a number, from 0.0 to 0.5");
+        assert_eq!(share.expected, "\"auto\" or a number, from 0 to 0.5");
     }
 }

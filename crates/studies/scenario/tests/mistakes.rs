@@ -395,7 +395,7 @@ fn errors_of_roce_fabrics() {
         ),
         (&["fabric.profile=uet-lossy"], &["`trimming`", "`roce`", "roce-irn"]),
         (&["fabric.profile=roce-ir"], &["roce-ir", "did you mean `roce-irn`?"]),
-        (&["fabric.pfc_alpha=0.0"], &["`pfc_alpha`", "above 0"]),
+        (&["fabric.pfc_alpha=0.0"], &["`pfc_alpha`", "from 0.000001 to 1000000"]),
         (&["transport.recovery=gobackn"], &["gobackn", "did you mean `go-back-n`?"]),
         (&["transport.congestion_control=dcqn"], &["dcqn", "did you mean `dcqcn`?"]),
         (&["transport.congestion_control=tcp-like"], &["recovery", "go-back-n"]),
