@@ -685,7 +685,7 @@ fn tables_are_reckoned_before_they_are_read() {
     assert_refused(&output, &["flows.parquet", "the cells of a column take 115.2 MB"], "copies of a name");
 }
 
-/// Of many workloads the first have figures, and the page says so.
+/// Of many workloads the first have figures, and the page states the number of others.
 #[test]
 fn pages_of_many_workloads_are_bounded() {
     let folder = Folder::new("inputs-workloads");

@@ -120,7 +120,7 @@ impl<T: Bounded> Bounds<T> {
     /// [`InvalidValue`], also for a number out of the range.
     pub fn read(&self, raw: &Raw) -> Result<T, InvalidValue> {
         let wrong = |reason| InvalidValue { found: raw.to_string(), expected: self.expected(), reason, nearest: None };
-        // The range says more than that of the type, "at most ...".
+        // The range of the key is within that of the type, "at most ...".
         let reason = |error: &InvalidValue| error.reason.clone().filter(|reason| !reason.starts_with("at "));
         let value =
             T::read(raw).map_err(|error| InvalidValue { nearest: error.nearest.clone(), ..wrong(reason(&error)) })?;

@@ -26,7 +26,7 @@ const GROWTH: u32 = 64;
 /// Free slots that a thread leaves to the others at once, and the number of them that it keeps.
 const BUNDLE: usize = 1 << 10;
 const MAX_FREE: usize = 1 << 14;
-/// Bytes that a packet under way takes: its slot, events, and its places in windows and bitmaps of both ends.
+/// Bytes that a packet under way takes: its slot, events, and its places in windows and bitmaps of sender and receiver.
 const SLOT: u64 = 2 * size_of::<Line>() as u64;
 const MIN_SLOTS: u32 = 1 << 10;
 /// Ids below [`PacketId::NONE`], in whole steps of growth.
