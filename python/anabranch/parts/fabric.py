@@ -59,7 +59,8 @@ class Fabric(Part):
     """
     Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With
     PFC it has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is
-    full. Takes a number. Default from: specification 7.2: dynamic threshold, egress alpha 1. Default: 1.0.
+    full. Takes a number, from 0.000001 to 1000000. Default from: specification 7.2: dynamic threshold, egress
+    alpha 1. Default: 1.0.
     """
 
     buffer_rules: Literal["lossless", "recorded"] | None = None
@@ -114,8 +115,8 @@ class Fabric(Part):
 
     ecn_pmax: float | None = None
     """
-    Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`. Takes a number.
-    Default from: specification 7.7 (htsim): linear to 1. Default: 1.0.
+    Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`. Takes a number, from
+    0 to 1. Default from: specification 7.7 (htsim): linear to 1. Default: 1.0.
     """
 
     fct_kind: Literal["rx", "ack"] | None = None
@@ -152,8 +153,8 @@ class Fabric(Part):
 
     pfc_alpha: float | None = None
     """
-    An ingress (port and class) is paused when it exceeds this multiple of the free buffer. Takes a number.
-    Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
+    An ingress (port and class) is paused when it exceeds this multiple of the free buffer. Takes a number,
+    from 0.000001 to 1000000. Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
     """
 
     pfc_frame: str | None = None
@@ -243,10 +244,10 @@ class Fabric(Part):
 
     trimmed_class: Literal["control"] | float | None = None
     """
-    Class of trimmed headers. A share, above 0 and at most 0.5: beside data that waits they have this part of
-    the rate, and precede it while they have less; `queue_limit` is their limit too. control: they always
-    precede data, so that enough of them starve it. Takes "control" or a number. Default from: UEC 1.0.3: a
-    class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim. Default: 0.25.
+    Class of trimmed headers. A share: beside data that waits they have this part of the rate, and precede it
+    while they have less; `queue_limit` is their limit too. control: they always precede data, so that enough
+    of them starve it. Takes "control" or a number, from 0.001 to 0.5. Default from: UEC 1.0.3: a class with a
+    minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim. Default: 0.25.
     """
 
     trimmed_size: str | None = None
@@ -288,27 +289,28 @@ class Servers(Part):
 
     gpus: int | None = None
     """
-    GPUs of a server. GPU g is in server g / gpus. Takes a whole number, zero or more. Default from: NVIDIA
+    GPUs of a server. GPU g is in server g / gpus. Takes a whole number, from 1 to 65536. Default from: NVIDIA
     DGX H100 (RA-11333-001). Default: 8.
     """
 
     nics: int | None = None
     """
     NICs of a server, a divisor of `gpus`. NIC r of server s is host s * nics + r of the topology and is on
-    rail r. Takes a whole number, zero or more. Default from: NVIDIA DGX H100 (RA-11333-001). Default: 8.
+    rail r. Takes a whole number, from 1 to 65536. Default from: NVIDIA DGX H100 (RA-11333-001). Default: 8.
     """
 
     scale_up_latency: str | None = None
     """
     Time from the first byte sent to the first byte received between two GPUs of a server, and of an
-    acknowledgement back. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "1us".
+    acknowledgement back. Takes a time such as "1us" (ps, ns, us, ms, s), from 0us to 1s. Default from: ours.
+    Default: "1us".
     """
 
     scale_up_rate: str | None = None
     """
     Rate of the port of a GPU to the scale-up network, in each direction. Takes a rate such as "400Gbps" (bps,
-    Kbps, Mbps, Gbps, Tbps). Default from: NVLink 4: 900 GB/s of a GPU in both directions together. Default:
-    "3.6Tbps".
+    Kbps, Mbps, Gbps, Tbps), from 1Mbps to 1000Tbps. Default from: NVLink 4: 900 GB/s of a GPU in both
+    directions together. Default: "3.6Tbps".
     """
 
 
@@ -530,15 +532,15 @@ class Wire(Part):
 
     calibrations: int | None = None
     """
-    Full packets that measure the base round trip of a peer when it connects. Takes a whole number, zero or
-    more. Default from: ours. Default: 16.
+    Full packets that measure the base round trip of a peer when it connects. Takes a whole number, from 1 to
+    1000. Default from: ours. Default: 16.
     """
 
     catch_up: str | None = None
     """
     How much time the pacer makes up for when the process had to wait for its turn. Takes a time such as "1us"
-    (ps, ns, us, ms, s). Default from: ours: what other processes take without a real-time class. Default:
-    "1ms".
+    (ps, ns, us, ms, s), from 0us to 86400s. Default from: ours: what other processes take without a real-time
+    class. Default: "1ms".
     """
 
     checksum: Literal["auto"] | bool | None = None
@@ -551,12 +553,12 @@ class Wire(Part):
     chunk: str | None = None
     """
     With rc: bytes of a chunk, for which a scheme chooses once. Takes a size such as "4MiB" (B, kB, KiB, MB,
-    MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    MiB, GB, GiB, TB, TiB), from 1B to 30MB. Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
     """
 
     chunks_under_way: int | None = None
     """
-    With rc: maximum number of chunks in flight. Takes a whole number, zero or more. Default from: ours: not
+    With rc: maximum number of chunks in flight. Takes a whole number, from 1 to 64. Default from: ours: not
     given. Default: 1.
     """
 
@@ -570,8 +572,9 @@ class Wire(Part):
     early_loss: str | None = None
     """
     Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much
-    later has arrived. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: packets
-    of a label keep their order but for what a machine's several queues do. Default: "100us".
+    later has arrived. Takes "never" or a time such as "1us" (ps, ns, us, ms, s), from 0us to 86400s. Default
+    from: ours: packets of a label keep their order but for what a machine's several queues do. Default:
+    "100us".
     """
 
     ecn: bool | None = None
@@ -590,13 +593,13 @@ class Wire(Part):
     give_up: str | None = None
     """
     Time after which a peer that owes a reply and sends nothing has timed out. Takes a time such as "1us" (ps,
-    ns, us, ms, s). Default from: ours. Default: "10s".
+    ns, us, ms, s), from 1us to 86400s. Default from: ours. Default: "10s".
     """
 
     idle_timeout: str | None = None
     """
     Time after which a peer that sends nothing at all is removed. Takes a time such as "1us" (ps, ns, us, ms,
-    s). Default from: ours. Default: "60s".
+    s), from 1us to 86400s. Default from: ours. Default: "60s".
     """
 
     key: str | None = None
@@ -609,32 +612,33 @@ class Wire(Part):
     labels: int | None = None
     """
     Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network. Takes a
-    whole number, zero or more. Default from: ours. Default: 8.
+    whole number, from 1 to 256. Default from: ours. Default: 8.
     """
 
     least_timeout: str | None = None
     """
     Least timeout of the transport, which follows the measured round trips. Takes a time such as "1us" (ps,
-    ns, us, ms, s). Default from: ours: processes may wait for their turn so long. Default: "10ms".
+    ns, us, ms, s), from 1us to 86400s. Default from: ours: processes may wait for their turn so long.
+    Default: "10ms".
     """
 
     max_buffered_bytes: str | None = None
     """
     Bytes of memory that messages of all peers may take before they are complete; those from one source
-    address may take half of it. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
-    from: ours. Default: "128MiB".
+    address may take half of it. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), from
+    64MiB to 1TiB. Default from: ours. Default: "128MiB".
     """
 
     max_peers_per_address: int | None = None
     """
     Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits. Takes a whole
-    number, zero or more. Default from: ours. Default: 256.
+    number, from 1 to 65536. Default from: ours. Default: 256.
     """
 
     max_retries: int | None = None
     """
     Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
-    Takes a whole number, zero or more. Default from: ours: 16 Mbit/s. Default: 20000.
+    Takes a whole number, from 1 to 1000000. Default from: ours: 16 Mbit/s. Default: 20000.
     """
 
     on_timeout: Literal["move", "scheme"] | None = None
@@ -653,19 +657,20 @@ class Wire(Part):
     probe: str | None = None
     """
     With rc: bytes of a probe, instead of the scheme's `probe_size`. Takes a size such as "4MiB" (B, kB, KiB,
-    MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2. Default: "10kB".
+    MB, MiB, GB, GiB, TB, TiB), from 1B to 30MB. Default from: Hopper §4.2. Default: "10kB".
     """
 
     queue_pairs: int | None = None
     """
     With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels. Takes a
-    whole number, zero or more. Default from: ours. Default: 8.
+    whole number, from 1 to 64. Default from: ours. Default: 8.
     """
 
     rate: str | None = None
     """
     Rate at which packets leave a host; auto: the rate of the scenario's host links. Takes "auto" or a rate
-    such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: ours. Default: "auto".
+    such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps), from 100Kbps to 1.6Tbps. Default from: ours. Default:
+    "auto".
     """
 
     real_time: bool | None = None
@@ -678,22 +683,22 @@ class Wire(Part):
     rtt_floor: str | None = None
     """
     Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing. Takes a time
-    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine;
+    such as "1us" (ps, ns, us, ms, s), from 0us to 100ms. Default from: ours: scheduling of an idle machine;
     docs/reference/wire.md. Default: "200us".
     """
 
     rtt_window: str | None = None
     """
     The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at
-    once. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: BBR (ACM Queue 2016): the minimum of
-    ten seconds. Default: "10s".
+    once. Takes a time such as "1us" (ps, ns, us, ms, s), from 1us to 86400s. Default from: BBR (ACM Queue
+    2016): the minimum of ten seconds. Default: "10s".
     """
 
     run_length: int | None = None
     """
     Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together
     (GSO, GRO). Schemes choose once per run; a retransmitted packet begins a new one. Takes a whole number,
-    zero or more. Default from: ours. Default: 1.
+    from 1 to 64. Default from: ours. Default: 1.
     """
 
     trimming: bool | None = None
