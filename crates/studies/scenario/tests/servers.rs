@@ -74,7 +74,7 @@ fn errors_name_line_and_remedy() {
         (("nics = 4", "nics = 2"), 8, &["`nics`: found 2, expected 4", "the topology has 4 rails"]),
         (("gpus = 8", "gpus = 3"), 7, &["`gpus`: found 3, expected 4 (`nics`) or more"]),
         (("gpus = 8", "gpus = 6"), 8, &["`nics`: found 4, expected a divisor of the 6 `gpus`, such as 3"]),
-        (("gpus = 8", "gpus = 0"), 7, &["`gpus`: found 0, from 1 to 65536"]),
+        (("gpus = 8", "gpus = 0"), 7, &["`gpus`: found 0", "from 1 to 65536"]),
         (("gpus = 8", "gpsu = 8"), 7, &["unknown key `gpsu`", "did you mean `gpus`?"]),
         (("cross_rail = \"pxn\"", "scale_up_rate = \"0Gbps\""), 9, &["`scale_up_rate`", "from 1Mbps to 1000Tbps"]),
         (("cross_rail = \"pxn\"", "scale_up_latency = \"2s\""), 9, &["`scale_up_latency`", "from 0us to 1s"]),
