@@ -497,9 +497,9 @@ mod tests {
     fn packets_and_series_share_the_limit() {
         let mut packets = Packets::new(Arena::new(Attribution::default(), Some(4096 * 128)).unwrap());
         assert_eq!(packets.hold_series(1024 * 128), None);
-        (0..3072).for_each(|psn| drop(packets.insert(packet(psn))));
+        (0..3072).for_each(|psn| _ = packets.insert(packet(psn)));
         assert_eq!(packets.hold_series(128), Some(4096 * 128));
-        let more = AssertUnwindSafe(|| (0..64).for_each(|psn| drop(packets.insert(packet(psn)))));
+        let more = AssertUnwindSafe(|| (0..64).for_each(|psn| _ = packets.insert(packet(psn))));
         assert!(catch_unwind(more).unwrap_err().is::<TooManyPackets>());
     }
 
