@@ -41,16 +41,23 @@ fn sent() -> [u64; 2] {
     })
 }
 
-/// Transfers 5 MB from `from` in one namespace to `to` in another; returns the bytes sent on each interface of `a`.
+/// Transfers 5 MB from one namespace to another; returns the bytes sent on each interface of `a`.
 fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&str]) -> [u64; 2] {
+    let before = sent();
+    serve_and_send(folder, (receiver, to), (sender, to), more);
+    let after = sent();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// Transfers 5 MB to a namespace that serves at an address.
+fn serve_and_send(folder: &Folder, (receiver, at): (&str, &str), (sender, to): (&str, &str), more: &[&str]) {
     let within = |namespace: &str, words: &[&str]| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_anabranch")]).args(words);
         command.current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    let before = sent();
-    let mut server = within(receiver, &[&["serve", "--at", to, "--once"], &WIRE[..]].concat()).spawn().unwrap();
+    let mut server = within(receiver, &[&["serve", "--at", at, "--once"], &WIRE[..]].concat()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening at "), "{line}");
@@ -63,8 +70,6 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
     let served = server.wait_with_output().unwrap();
     assert_eq!((code(&output), code(&served)), (0, 0), "{}{}", stderr(&output), stderr(&served));
     assert_eq!(json(&output)["bytes"].as_u64(), Some(5_000_000));
-    let after = sent();
-    [after[0] - before[0], after[1] - before[1]]
 }
 
 #[test]
@@ -94,6 +99,38 @@ fn addresses() {
         let sent = transfer(&folder, "a", at, "b", &[]);
         assert!(sent[interface] > 3 * LITTLE && sent[1 - interface] < LITTLE, "at {at}: {sent:?}");
     }
+}
+
+/// An interface with two addresses, of which the kernel takes the first to reply.
+const ADDRESSED: &str = "
+    ip netns add a; ip netns add b
+    ip link add eth0 netns a type veth peer name eth0 netns b
+    for host in a b; do ip -n $host link set eth0 up; done
+    for last in 1 2; do
+        ip -n a address add 10.9.0.$last/24 dev eth0
+        ip -n a address add fd00:9::$last/64 dev eth0 nodad
+    done
+    ip -n b address add 10.9.0.9/24 dev eth0; ip -n b address add fd00:9::9/64 dev eth0 nodad
+";
+
+#[test]
+fn every_address_of_a_host_serves() {
+    apart::apart("every_address_of_a_host_serves", || {
+        let built = Command::new("sh").args(["-ec", ADDRESSED]).output().unwrap();
+        assert!(built.status.success(), "{}", stderr(&built));
+        let folder = Folder::new("addressed");
+        let key = folder.0.join("key");
+        fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        for to in ["10.9.0.1:7000", "10.9.0.2:7000", "[fd00:9::1]:7000", "[fd00:9::2]:7000"] {
+            serve_and_send(
+                &folder,
+                ("a", if to.starts_with('[') { "[::]:7000" } else { "0.0.0.0:7000" }),
+                ("b", to),
+                &[],
+            );
+        }
+    });
 }
 
 /// Addresses of one interface, of which the kernel's first that lasts is the one by which others reach it: below it in number are an

@@ -20,7 +20,7 @@ mod watched;
 pub use auth::Key;
 pub use balancer::Balancer;
 pub use bytes::Bytes;
-pub use endpoint::{Arrival, Counters, Endpoint, NextSend, NoPlacement, Placement, To, Transmit};
+pub use endpoint::{Arrival, Counters, Endpoint, NextSend, NoPlacement, Placement, Source, To, Transmit};
 pub use entropy::{Entropy, Secret};
 pub use event::{CloseReason, Delivered, Event, Placed, SendError, SendOptions};
 pub use flow::Flow;

@@ -43,7 +43,7 @@ fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) ->
         for (label, bytes) in there {
             asked.push(bytes.len());
             let peer = is_known.then_some(0);
-            server.handle(now, &Arrival { peer, from: Some(from), label, at: now, ecn: false, bytes: &bytes });
+            server.handle(now, &Arrival { peer, from: Some(from.into()), label, at: now, ecn: false, bytes: &bytes });
             server.admit(now, &mut |_| {
                 is_known |= admits;
                 admits.then_some(0)

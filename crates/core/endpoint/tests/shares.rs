@@ -83,12 +83,18 @@ fn transfer(server: &mut Server, mut attack: Option<&mut Attack>, host: u8, byte
         server.endpoint.handle_timeout(now);
         while let Some(sent) = server.endpoint.poll_transmit(now, &mut out) {
             let to = match sent.to {
-                To::Address(to) => Some(to),
+                To::Address(to) => Some(to.at),
                 To::Peer(peer) => server.numbers[peer as usize],
             };
             if to == Some(from) {
-                let arrival =
-                    Arrival { peer: Some(0), from: Some(SERVED.into()), label: 0, at: now, ecn: false, bytes: &out };
+                let arrival = Arrival {
+                    peer: Some(0),
+                    from: Some(SocketAddr::from(SERVED).into()),
+                    label: 0,
+                    at: now,
+                    ecn: false,
+                    bytes: &out,
+                };
                 client.handle(now, &arrival);
             }
         }

@@ -22,7 +22,7 @@ fn hello_without_cookie_receives_a_retry_and_keeps_no_state() {
         let from = address((number % 250) as u8, 1000 + (number % 60_000) as u16);
         let replies = server.respond(from, &hello(&greeting(number, 7), &[0; COOKIE_BYTES]));
         let [(To::Address(to), reply)] = &replies[..] else { panic!("{replies:?}") };
-        assert!(*to == from && matches!(Packet::decode(reply), Ok(Packet::Retry { .. })) && reply.len() < 100);
+        assert!(to.at == from && matches!(Packet::decode(reply), Ok(Packet::Retry { .. })) && reply.len() < 100);
     }
     assert_eq!((server.endpoint.held(), server.numbers.len(), server.events()), ((0, 0), 0, vec![]));
     // Nor does a cookie of another secret, address, nonce or label help.
@@ -47,7 +47,8 @@ fn replies_to_unknown_addresses_are_rate_limited() {
     for number in 0..100_000u32 {
         let from = address(1, number as u16);
         let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
-        let arrival = Arrival { peer: None, from: Some(from), label: 0, at: server.now, ecn: false, bytes: &bytes };
+        let arrival =
+            Arrival { peer: None, from: Some(from.into()), label: 0, at: server.now, ecn: false, bytes: &bytes };
         server.endpoint.handle(server.now, &arrival);
         server.now += Time::from_us(10);
         if number % 100 == 0 {
@@ -82,7 +83,7 @@ fn hello_flood_leaves_retries_for_others() {
     for number in 0..30_000u32 {
         server.now += Time::from_us(100);
         let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
-        let from = Some(address((number % 250) as u8, (number % 60_000) as u16));
+        let from = Some(address((number % 250) as u8, (number % 60_000) as u16).into());
         server
             .endpoint
             .handle(server.now, &Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes });
@@ -90,13 +91,13 @@ fn hello_flood_leaves_retries_for_others() {
         let honest = address(251, 7000);
         if number >= 10_000 && number % 97 == 0 {
             hellos_sent += 1;
-            let (from, bytes) = (Some(honest), hello(&greeting(number, 8), &[0; COOKIE_BYTES]));
+            let (from, bytes) = (Some(honest.into()), hello(&greeting(number, 8), &[0; COOKIE_BYTES]));
             let arrival = Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes };
             server.endpoint.handle(server.now, &arrival);
         }
         while let Some(sent) = server.endpoint.poll_transmit(server.now, &mut out) {
             server.now += Time::from_us(1);
-            retries_received += u32::from(sent.to == To::Address(honest));
+            retries_received += u32::from(sent.to == To::Address(honest.into()));
         }
     }
     assert_eq!((hellos_sent, retries_received), (206, 206));
@@ -391,8 +392,14 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
     for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
         header::probe(&mut out, ours, &probe, 100);
         for _ in 0..count {
-            let arrival =
-                Arrival { peer: Some(peer), from: Some(from), label: 0, at: server.now, ecn: false, bytes: &out };
+            let arrival = Arrival {
+                peer: Some(peer),
+                from: Some(from.into()),
+                label: 0,
+                at: server.now,
+                ecn: false,
+                bytes: &out,
+            };
             server.endpoint.handle(server.now, &arrival);
         }
     }

@@ -8,7 +8,9 @@ use crate::{
     node::Failure,
 };
 use anabranch_units::Time;
-use anabranch_wire::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, WireError, udp::UdpPath, verbs::UcPath};
+use anabranch_wire::{
+    Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, WireError, udp::UdpPath, verbs::UcPath,
+};
 #[cfg(target_os = "linux")]
 use anabranch_wire::{
     paths::{self, Trace},
@@ -116,6 +118,10 @@ impl Datapath for Path {
 
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
         either!(&mut self.by, path => path.peer(at, labels))
+    }
+
+    fn admit(&mut self, from: Source) -> Option<PeerId> {
+        either!(&mut self.by, path => path.admit(from))
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {

@@ -1,4 +1,4 @@
-pub use anabranch_endpoint::To;
+pub use anabranch_endpoint::{Source, To};
 use anabranch_units::Time;
 use std::{io, net::SocketAddr};
 
@@ -66,8 +66,8 @@ impl Outbound<'_> {
 pub struct Inbound<'a> {
     /// Peer at the source address, if there is one.
     pub peer: Option<PeerId>,
-    /// Source address, of label 0, which can be forged; `None`: the datapath identifies peers by itself.
-    pub from: Option<SocketAddr>,
+    /// Source; `None`: the datapath identifies peers by itself.
+    pub from: Option<Source>,
     /// Label that it arrived with; replies should carry it.
     pub label: Label,
     /// Time of arrival.
@@ -134,6 +134,11 @@ pub trait Datapath {
     /// # Errors
     /// Fails if the address cannot be that of a new peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
+
+    /// Adds a peer that has called the local endpoint; returns `None` if there is no number for it.
+    fn admit(&mut self, from: Source) -> Option<PeerId> {
+        self.peer(from.at, &[]).ok()
+    }
 
     /// Returns the address of a peer.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;

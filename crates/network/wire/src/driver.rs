@@ -149,7 +149,7 @@ impl<D: Datapath> Driver<D> {
             endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
         // Only a sender that has proven its address gets a number.
-        endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
+        endpoint.admit(*now, &mut |from| datapath.admit(from));
         Ok((received, first))
     }
 

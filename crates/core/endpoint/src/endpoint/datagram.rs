@@ -1,14 +1,29 @@
 use anabranch_units::Time;
 use bytes::Bytes;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+
+/// Source of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Source address, which may be forged.
+    pub at: SocketAddr,
+    /// Local address that the datagram was sent to, from which replies leave; `None`: the datapath has only one.
+    pub local: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for Source {
+    fn from(at: SocketAddr) -> Self {
+        Source { at, local: None }
+    }
+}
 
 /// A datagram that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Peer of its source address; `None`: the datapath has no peer of that address.
     pub peer: Option<u32>,
-    /// Source address, of label 0, which may be forged; `None`: the datapath vouches for the peer, and HELLOs need no cookie.
-    pub from: Option<SocketAddr>,
+    /// Source; `None`: the datapath vouches for the peer, and HELLOs need no cookie.
+    pub from: Option<Source>,
     /// Label that replies to it should carry.
     pub label: u32,
     /// Arrival time, possibly in the past.
@@ -44,8 +59,8 @@ impl Placement for NoPlacement {
 pub enum To {
     /// A peer.
     Peer(u32),
-    /// The source address, of label 0, of a sender that is no peer.
-    Address(SocketAddr),
+    /// The source of a datagram of a sender that is no peer.
+    Address(Source),
 }
 
 /// Destination and properties of a datagram that [`crate::Endpoint::poll_transmit`] has written.

@@ -10,7 +10,7 @@ mod sealing;
 mod state;
 mod transmit;
 
-pub use datagram::{Arrival, NoPlacement, Placement, To, Transmit};
+pub use datagram::{Arrival, NoPlacement, Placement, Source, To, Transmit};
 pub use state::Counters;
 
 use crate::{
@@ -25,7 +25,7 @@ use anabranch_units::Time;
 use bytes::Bytes;
 use control::Control;
 use state::{CALIBRATION, State, Timer};
-use std::{cmp::Reverse, net::SocketAddr};
+use std::cmp::Reverse;
 
 /// Time of an endpoint's next transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Endpoint {
 
     /// Admits initiators that have proven their addresses; `number` returns a peer number of the datapath for each, if
     /// there is one.
-    pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
+    pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(Source) -> Option<u32>) {
         peers::admit(&mut self.state, now, number);
     }
 

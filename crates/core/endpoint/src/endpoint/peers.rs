@@ -3,7 +3,7 @@
 use super::{
     control::{Control, Welcome},
     cookie::Bound,
-    datagram::{Arrival, To},
+    datagram::{Arrival, Source, To},
     hosts::host_of,
     sealing,
     state::{CALIBRATION, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
@@ -20,11 +20,7 @@ use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKi
 use anabranch_random::Stream;
 use anabranch_transport::{BaseRttShift, Sender};
 use anabranch_units::Time;
-use std::{
-    cmp::Reverse,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{cmp::Reverse, net::IpAddr, sync::Arc};
 
 /// Age at which a peer that has sent nothing since its handshake may be evicted.
 const UNPROVEN: Time = Time::from_us(1_000_000);
@@ -240,8 +236,8 @@ fn is_verified(state: &State, now: Time, arrival: &Arrival<'_>, greeting: &Greet
     arrival.from.is_none_or(|from| state.cookies.is_valid(now, &bound(from, arrival, greeting), cookie))
 }
 
-fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
-    Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
+fn bound(from: Source, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
+    Bound { from: from.at, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
 }
 
 /// Returns `false` if too many replies to non-peers have left or wait.
@@ -272,7 +268,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
     match (arrival.peer, arrival.from) {
         (Some(peer), from) => greeted(state, now, peer, from, arrival.label, greeting),
         (None, Some(from)) => {
-            let is_new = state.newcomers.iter().all(|newcomer| newcomer.from != from);
+            let is_new = state.newcomers.iter().all(|newcomer| newcomer.from.at != from.at);
             if is_new && state.newcomers.len() < MAX_REPLIES {
                 state.newcomers.push_back(Newcomer { from, label: arrival.label, greeting: *greeting });
             }
@@ -293,10 +289,10 @@ fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greetin
     }
 }
 
-pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
+pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(Source) -> Option<u32>) {
     while let Some(Newcomer { from, label, greeting }) = state.newcomers.pop_front() {
         // No number is taken if there is no place.
-        let peer = if ensure_slot(state, Some(host_of(from)), now) { number(from) } else { None };
+        let peer = if ensure_slot(state, Some(host_of(from.at)), now) { number(from) } else { None };
         match peer {
             Some(peer) => greeted(state, now, peer, Some(from), label, &greeting),
             None => state.counters.unknown_peers += 1,
@@ -305,8 +301,8 @@ pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketA
 }
 
 /// Handles a verified HELLO.
-fn greeted(state: &mut State, now: Time, peer: u32, from: Option<SocketAddr>, label: u32, greeting: &Greeting) {
-    if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(host_of), now) {
+fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label: u32, greeting: &Greeting) {
+    if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(|from| host_of(from.at)), now) {
         state.counters.unknown_peers += 1;
         return state.release_unknown(Some(peer));
     }
@@ -394,7 +390,7 @@ pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, gr
 fn report_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, reason: CloseReason) {
     if now >= state.next_refusal_report_at {
         state.next_refusal_report_at = now + REFUSAL_INTERVAL;
-        state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, reason });
+        state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from.map(|from| from.at), reason });
     }
 }
 

@@ -1,4 +1,9 @@
-use super::{control::Control, cookie::Cookies, datagram::To, hosts::Hosts};
+use super::{
+    control::Control,
+    cookie::Cookies,
+    datagram::{Source, To},
+    hosts::Hosts,
+};
 use crate::{
     Balancer, Entropy, Flow, Nic, Settings,
     event::Event,
@@ -17,7 +22,6 @@ use slab::Slab;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
-    net::SocketAddr,
     sync::Arc,
 };
 
@@ -93,7 +97,7 @@ pub(super) enum Timer {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newcomer {
-    pub(super) from: SocketAddr,
+    pub(super) from: Source,
     pub(super) label: u32,
     pub(super) greeting: Greeting,
 }

@@ -37,7 +37,7 @@ impl Server {
 
     pub(crate) fn arrive(&mut self, from: SocketAddr, bytes: &[u8]) {
         let peer = self.numbers.iter().position(|known| *known == Some(from)).map(|at| at as u32);
-        let arrival = Arrival { peer, from: Some(from), label: 1, at: self.now, ecn: false, bytes };
+        let arrival = Arrival { peer, from: Some(from.into()), label: 1, at: self.now, ecn: false, bytes };
         self.endpoint.handle(self.now, &arrival);
         let numbers = &mut self.numbers;
         self.endpoint.admit(self.now, &mut |from| {
@@ -45,7 +45,7 @@ impl Server {
                 numbers.push(None);
                 numbers.len() - 1
             });
-            numbers[free] = Some(from);
+            numbers[free] = Some(from.at);
             Some(free as u32)
         });
     }
@@ -82,7 +82,7 @@ impl Server {
         let is_other = |packet: &Result<Packet<'_>, _>| !matches!(packet, Ok(Packet::Ack { .. }));
         match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).find(|(_, packet)| is_other(packet)) {
             Some((To::Address(to), Ok(Packet::Retry { connection, nonce, cookie }))) => {
-                assert_eq!((*to, connection, nonce), (from, greeting.connection, greeting.nonce));
+                assert_eq!((to.at, connection, nonce), (from, greeting.connection, greeting.nonce));
                 cookie
             }
             other => panic!("no RETRY but {other:?}"),

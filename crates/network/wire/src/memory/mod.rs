@@ -152,7 +152,7 @@ impl World {
                 known.ok_or(WireError::UnknownPeer(peer))?
             }
             // An unused address: lost.
-            To::Address(at) => match self.hosts.iter().position(|host| host.at == at) {
+            To::Address(to) => match self.hosts.iter().position(|host| host.at == to.at) {
                 Some(to) => to as u32,
                 None => return Ok(()),
             },
@@ -235,7 +235,7 @@ impl Datapath for MemoryPath {
                 let Some(datagram) = world.hosts[self.host as usize].arrived.pop_front() else { return Ok(received) };
                 let peers = &world.hosts[self.host as usize].peers;
                 let peer = peers.iter().position(|peer| *peer == Some(datagram.from)).map(|peer| peer as PeerId);
-                let from = Some(world.hosts[datagram.from as usize].at);
+                let from = Some(world.hosts[datagram.from as usize].at.into());
                 (datagram, peer, from)
             };
             let Datagram { label, at, ecn, trimmed, bytes, .. } = &datagram;

@@ -10,7 +10,7 @@ mod send;
 
 #[cfg(target_os = "linux")]
 use crate::paths::{self, PathError, Trace};
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, Stamps, To, WireError};
 use anabranch_units::Time;
 use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
@@ -184,17 +184,17 @@ fn is_icmp(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
 }
 
-/// By address of label 0. Numbers of released peers are reused.
+/// By address of label 0, with the local address that it has called. Numbers of released peers are reused.
 #[derive(Debug, Default)]
 struct Peers {
-    at: Vec<Option<SocketAddr>>,
+    at: Vec<Option<Source>>,
     known: BTreeMap<SocketAddr, PeerId>,
     free: Vec<PeerId>,
     max: u32,
 }
 
 impl Peers {
-    fn get(&self, peer: PeerId) -> Option<SocketAddr> {
+    fn get(&self, peer: PeerId) -> Option<Source> {
         self.at.get(peer as usize).copied().flatten()
     }
 
@@ -202,8 +202,8 @@ impl Peers {
         self.known.get(&at).copied()
     }
 
-    fn number(&mut self, at: SocketAddr) -> Option<PeerId> {
-        if let Some(peer) = self.known.get(&at) {
+    fn number(&mut self, of: Source) -> Option<PeerId> {
+        if let Some(peer) = self.known.get(&of.at) {
             return Some(*peer);
         }
         let peer = match self.free.pop() {
@@ -214,14 +214,14 @@ impl Peers {
                 peer
             }
         };
-        self.at[peer as usize] = Some(at);
-        self.known.insert(at, peer);
+        self.at[peer as usize] = Some(of);
+        self.known.insert(of.at, peer);
         Some(peer)
     }
 
     fn release(&mut self, peer: PeerId) {
-        if let Some(at) = self.at.get_mut(peer as usize).and_then(Option::take) {
-            self.known.remove(&at);
+        if let Some(of) = self.at.get_mut(peer as usize).and_then(Option::take) {
+            self.known.remove(&of.at);
             self.free.push(peer);
         }
     }
@@ -255,11 +255,15 @@ impl Datapath for UdpPath {
         if let Some(label) = labels.iter().find(|label| **label as usize >= self.sockets.len()) {
             return Err(WireError::UnknownLabel { label: *label, labels: self.sockets.len() as u32 });
         }
-        self.peers.number(at).ok_or(WireError::TooManyPeers(self.peers.max))
+        self.peers.number(at.into()).ok_or(WireError::TooManyPeers(self.peers.max))
+    }
+
+    fn admit(&mut self, from: Source) -> Option<PeerId> {
+        self.peers.number(from)
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(peer)
+        self.peers.get(peer).map(|of| of.at)
     }
 
     fn release(&mut self, peer: PeerId) {
@@ -270,9 +274,9 @@ impl Datapath for UdpPath {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
             let Outbound { to, label, ecn, class, .. } = *first;
-            let base = match to {
+            let Source { at: base, local } = match to {
                 To::Peer(peer) => self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?,
-                To::Address(at) => at,
+                To::Address(of) => of,
             };
             let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
@@ -292,7 +296,8 @@ impl Datapath for UdpPath {
                 run += 1;
             }
             let class = class & 0xfc | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
-            let by = self.interface.as_ref().filter(|interface| interface.leads_to(destination.ip()));
+            let interface = self.interface.as_ref().filter(|interface| interface.leads_to(destination.ip()));
+            let by = interface.map(|of| (of.index(), of.address())).or_else(|| Some((0, local?)));
             let send = || send::send(socket, destination, &batch[sent..sent + run], class, by);
             let result = match send() {
                 // An ICMP error of an earlier datagram, while labels are traced.
@@ -349,7 +354,9 @@ impl Datapath for UdpPath {
                 let mut from = meta.addr;
                 let Some(port) = from.port().checked_sub(label as u16) else { continue };
                 from.set_port(port);
-                let (peer, from) = (self.peers.find(from), Some(from));
+                // At the wildcard address, replies must leave from the address that was called.
+                let local = meta.dst_ip.filter(|_| self.at.ip().is_unspecified()).map(|ip| ip.to_canonical());
+                let (peer, from) = (self.peers.find(from), Some(Source { at: from, local }));
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     take(Inbound { peer, from, label: label as Label, at, ecn, trimmed: false, bytes });
@@ -409,7 +416,7 @@ mod tests {
                 assert_eq!(inbound.bytes, &full[..inbound.bytes.len()]);
                 assert_eq!(
                     (inbound.peer, inbound.from),
-                    (None, Some(at)),
+                    (None, Some(at.into())),
                     "told by its first port, whatever label it used"
                 );
                 seen.push((0, inbound.label, inbound.bytes.len()));
@@ -479,6 +486,37 @@ mod tests {
         drop(trace);
         let none = a.readable(Duration::from_millis(20)).unwrap();
         assert!(!none.has(0) && !none.has(1), "no error is left");
+    }
+
+    /// The kernel's own choice of a source would be 127.0.0.1.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn wildcard_replies_from_the_called_address() {
+        for (wildcard, called) in [("0.0.0.0:0", "127.0.0.2"), ("[::]:0", "127.0.0.2"), ("[::]:0", "::1")] {
+            let mut server = UdpPath::open(wildcard.parse().unwrap(), 2, 8).unwrap();
+            let at = SocketAddr::new(called.parse().unwrap(), server.at().port() + 1);
+            let local = if called.contains(':') { "[::1]:0" } else { "127.0.0.1:0" };
+            let client = UdpSocket::bind(local).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            // First as an unknown sender, then as a peer, whose runs of segments count too.
+            for is_peer in [false, true] {
+                client.send_to(b"hello", at).unwrap();
+                let (mut to, limit) = (None, server.now() + Time::from_us(10_000_000));
+                server.wait(limit).unwrap();
+                server.receive(8, &mut |inbound| to = Some((inbound.peer, inbound.from.unwrap()))).unwrap();
+                let (peer, from) = to.expect("a datagram");
+                let to = match is_peer {
+                    true => To::Peer(peer.expect("a peer")),
+                    false => To::Address(from),
+                };
+                let reply = Outbound { to, label: 1, ecn: true, class: 0, head: &[7; 100], payload: &[] };
+                assert_eq!(server.send(&[reply; 3]).unwrap(), 3);
+                for _ in 0..3 {
+                    assert_eq!(client.recv_from(&mut [0; 200]).unwrap(), (100, at), "{wildcard} {called} {is_peer}");
+                }
+                server.admit(from).unwrap();
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Runs of datagrams without a copy: one call gathers the headers and payloads of all of them.
 
-use super::interface::Interface;
 use crate::Outbound;
 #[cfg(target_os = "linux")]
 use arrayvec::ArrayVec;
@@ -11,15 +10,15 @@ use std::{
 
 pub(super) const MAX_RUN: usize = 64;
 
-/// Sends a run, of which the last datagram may be shorter, with `class` as traffic class, by the interface `by` or by
-/// the routes.
+/// Sends a run, of which the last datagram may be shorter, with `class` as traffic class. `by` is the interface, 0 for
+/// that of the routes, and the source address.
 #[cfg(target_os = "linux")]
 pub(super) fn send(
     socket: &UdpSocket,
     to: SocketAddr,
     run: &[Outbound<'_>],
     class: u8,
-    by: Option<&Interface>,
+    by: Option<(u32, IpAddr)>,
 ) -> io::Result<()> {
     // Avoids the larger array of a run.
     if run.len() == 1 {
@@ -35,7 +34,7 @@ fn gather<const N: usize>(
     to: SocketAddr,
     run: &[Outbound<'_>],
     class: u8,
-    by: Option<&Interface>,
+    by: Option<(u32, IpAddr)>,
 ) -> io::Result<()> {
     use nix::libc;
     use socket2::{MsgHdr, SockAddr, SockRef};
@@ -52,19 +51,19 @@ fn gather<const N: usize>(
     if let [first, _, ..] = run {
         control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
     }
-    if let Some(by) = by {
+    if let Some((index, source)) = by {
         // Without the source address the route would select it (ip(7), ipv6(7)).
-        match by.address() {
+        match source {
             IpAddr::V4(ip) => {
                 let mut info = [0; 12];
-                info[..4].copy_from_slice(&by.index().to_ne_bytes());
+                info[..4].copy_from_slice(&index.to_ne_bytes());
                 info[4..8].copy_from_slice(&ip.octets());
                 control.say(libc::IPPROTO_IP, libc::IP_PKTINFO, &info);
             }
             IpAddr::V6(ip) => {
                 let mut info = [0; 20];
                 info[..16].copy_from_slice(&ip.octets());
-                info[16..].copy_from_slice(&by.index().to_ne_bytes());
+                info[16..].copy_from_slice(&index.to_ne_bytes());
                 control.say(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
             }
         }
@@ -112,7 +111,7 @@ pub(super) fn send(
     to: SocketAddr,
     run: &[Outbound<'_>],
     class: u8,
-    by: Option<&Interface>,
+    by: Option<(u32, IpAddr)>,
 ) -> io::Result<()> {
     use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
     let contents: Vec<u8> =
@@ -122,7 +121,7 @@ pub(super) fn send(
         ecn: EcnCodepoint::from_bits(class),
         contents: &contents,
         segment_size: (run.len() > 1).then(|| run[0].size()),
-        src_ip: by.map(Interface::address),
+        src_ip: by.map(|(_, source)| source),
     };
     UdpSocketState::new(socket.into())?.try_send(socket.into(), &transmit)
 }
