@@ -611,7 +611,7 @@ class Wire(Part):
 
     labels: int | None = None
     """
-    Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network. Takes a
+    Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the network. Takes a
     whole number, from 1 to 256. Default from: ours. Default: 8.
     """
 

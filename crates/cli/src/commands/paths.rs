@@ -15,10 +15,10 @@ pub(crate) struct Paths {
     /// Address and first port of the peer; nothing needs to listen there
     #[arg(long, value_name = "ADDR")]
     to: String,
-    /// First local port [default: a free one, followed by as many as there are labels]
+    /// Local port [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     from: u16,
-    /// Number of labels: label i goes from the i-th local port to the i-th port of the peer
+    /// Number of labels: label i goes from the local port to the i-th port of the peer
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
     labels: u16,
     /// Maximum number of hops
@@ -50,7 +50,7 @@ pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
     };
     let asked = PathRequest {
         to: address(found.ok_or_else(wrong)?)?,
-        first_port: arguments.from,
+        port: arguments.from,
         labels: arguments.labels,
         hops: arguments.hops,
         timeout: Duration::from_millis(arguments.patience),

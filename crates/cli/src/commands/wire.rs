@@ -61,10 +61,6 @@ pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
-    UdpPath::open(at, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))
-}
-
 fn open_uc(
     at: Option<SocketAddr>,
     options: &WireOptions,
@@ -107,7 +103,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
         warn_unauthenticated(at, is_keyed);
         return serve_over(Driver::new(endpoint, path), at, arguments);
     }
-    let path = open(at, labels)?;
+    let path = UdpPath::open(at, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))?;
     let at = path.at();
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
     warn_unauthenticated(at, is_keyed);
@@ -202,7 +198,8 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     } else {
         let (from, paths) = find_paths(from, to, &scenario.wire)?;
         let to = Destination { at: to, paths: paths.clone() };
-        (send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?, paths)
+        let path = UdpPath::calling(from, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))?;
+        (send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?, paths)
     };
     print_sent(&sent, to, name, (labels, &paths), options.format);
     Ok(())
@@ -233,11 +230,11 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
     }
     let to = check_peer(to)?;
     let (labels, hops, timeout) = (wire.labels as u16, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT);
-    let found = paths::discover(&paths::PathRequest { to, first_port: 0, labels, hops, timeout }).map_err(wrong_key)?;
-    let first = found.first().map_or(0, |path| path.source);
+    let found = paths::discover(&paths::PathRequest { to, port: 0, labels, hops, timeout }).map_err(wrong_key)?;
+    let port = found.first().map_or(0, |path| path.source);
     let groups = paths::groups(&found);
     note(&paths::describe(&groups, wire.labels as usize, &to.to_string()));
-    Ok((SocketAddr::new(from.ip(), first), groups))
+    Ok((SocketAddr::new(from.ip(), port), groups))
 }
 
 #[cfg(target_os = "linux")]

@@ -50,6 +50,8 @@ pub(crate) struct Peer {
     pub(crate) phase: Phase,
     /// `None`: the local endpoint has called it, or the datapath vouches for it.
     pub(crate) host: Option<IpAddr>,
+    /// Address that it has greeted from. Ports of its labels may differ from those that the datapath expects.
+    pub(crate) ip: Option<IpAddr>,
     /// It has sent a datagram with the local connection number.
     pub(crate) is_proven: bool,
     pub(crate) made_at: Time,

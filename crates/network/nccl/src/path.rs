@@ -124,6 +124,10 @@ impl Datapath for Path {
         either!(&mut self.by, path => path.admit(from))
     }
 
+    fn confirm(&mut self, peer: PeerId, label: Label, from: SocketAddr) {
+        either!(&mut self.by, path => path.confirm(peer, label, from));
+    }
+
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
         either!(&self.by, path => path.peer_at(peer))
     }

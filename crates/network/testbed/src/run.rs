@@ -504,7 +504,7 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
     }
     let request = PathRequest {
         to: SocketAddrV4::new(plan.nodes[to as usize].address, PORT),
-        first_port: PORT,
+        port: PORT,
         labels: wire.labels as u16,
         hops: 2,
         timeout: REPLY_TIMEOUT,

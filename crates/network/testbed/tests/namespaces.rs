@@ -122,13 +122,12 @@ fn discovered_paths_match_counters_and_repeat() {
         for start in 0..3 {
             let fabric = build(plan(6, 1, "200Mbps", 4180, plain()));
             let to = address(&fabric, "host1", 7000);
-            let request =
-                PathRequest { to, first_port: 30_000, labels: PORTS, hops: 6, timeout: Duration::from_millis(500) };
+            let request = PathRequest { to, port: 30_000, labels: PORTS, hops: 6, timeout: Duration::from_millis(500) };
             let host = fabric.plan().node("host0").unwrap();
             let found = fabric.within(host, || paths::discover(&request)).unwrap().unwrap();
             let map = spines(&fabric, &found, *to.ip());
             if start == 0 {
-                let ports: Vec<(u16, u16)> = (0..PORTS).map(|label| (30_000 + label, 7000 + label)).collect();
+                let ports: Vec<(u16, u16)> = (0..PORTS).map(|label| (30_000, 7000 + label)).collect();
                 let (by_counters, by_map) = sent_over_spines(&fabric, &ports, &map);
                 assert_eq!(by_counters, by_map, "bytes, of packets whose sizes tell them apart");
                 // Six spines, 256 ports: 42.7 each, and five standard deviations (5.96 each) around it.

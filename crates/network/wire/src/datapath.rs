@@ -140,6 +140,9 @@ pub trait Datapath {
         self.peer(from.at, &[]).ok()
     }
 
+    /// Notes that a datagram with the connection number of a peer has come from this address over a label.
+    fn confirm(&mut self, _peer: PeerId, _label: Label, _from: SocketAddr) {}
+
     /// Returns the address of a peer.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 

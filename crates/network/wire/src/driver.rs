@@ -148,6 +148,9 @@ impl<D: Datapath> Driver<D> {
             first = Some(first.map_or(at, |first| first.min(at)));
             endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
+        while let Some((peer, label, from)) = endpoint.poll_confirmed() {
+            datapath.confirm(peer, label, from);
+        }
         // Only a sender that has proven its address gets a number.
         endpoint.admit(*now, &mut |from| datapath.admit(from));
         Ok((received, first))

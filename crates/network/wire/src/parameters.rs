@@ -104,7 +104,7 @@ parameters! {
     pub struct WireParameters {
         /// Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs" is an alias of "rc" until the next version.
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
-        /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
+        /// Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the network.
         labels: u32 = 8, within 1..=MAX_LABELS, source "ours";
         /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair.
         find_labels: FindLabels = FindLabels::All, source "ours";

@@ -9,11 +9,13 @@ pub struct Source {
     pub at: SocketAddr,
     /// Local address that the datagram was sent to, from which replies leave; `None`: the datapath has only one.
     pub local: Option<IpAddr>,
+    /// Peer whose replies over a label may come from there, and that is `None` in [`Arrival::peer`] until one has.
+    pub reply_of: Option<u32>,
 }
 
 impl From<SocketAddr> for Source {
     fn from(at: SocketAddr) -> Self {
-        Source { at, local: None }
+        Source { at, local: None, reply_of: None }
     }
 }
 

@@ -25,7 +25,7 @@ use anabranch_units::Time;
 use bytes::Bytes;
 use control::Control;
 use state::{CALIBRATION, State, Timer};
-use std::cmp::Reverse;
+use std::{cmp::Reverse, net::SocketAddr};
 
 /// Time of an endpoint's next transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +270,11 @@ impl Endpoint {
     /// there is one.
     pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(Source) -> Option<u32>) {
         peers::admit(&mut self.state, now, number);
+    }
+
+    /// Returns peer, label and address of a datagram that the datapath did not attribute to its peer.
+    pub fn poll_confirmed(&mut self) -> Option<(u32, u32, SocketAddr)> {
+        self.state.confirmed.pop()
     }
 
     /// Closes the connection to a peer; all messages under way are lost.

@@ -60,6 +60,7 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
     let mut made = Peer::new(phase, ours, nonce, now);
     made.host = host;
     state.peers[at] = Some(made);
+    state.connections.insert(ours, peer);
     state.hosts.enter(host);
     schedule_idle_check(state, now);
     true
@@ -175,6 +176,9 @@ pub(super) fn lose(state: &mut State, peer: u32, reason: CloseReason) {
 
 pub(super) fn forget(state: &mut State, peer: u32) {
     let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
+    if state.connections.get(&known.ours) == Some(&peer) {
+        state.connections.remove(&known.ours);
+    }
     for slot in known.streams.values() {
         let flow = state.flows.remove(*slot as usize);
         state.balancer.close(flow.scheme_slot());
@@ -308,6 +312,7 @@ fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label:
     }
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    known.ip = from.map(|from| from.at.ip());
     let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
     // A peer that the local endpoint calls may call as well.
     let is_first_greeting = known.their_nonce.is_none()
@@ -342,7 +347,7 @@ fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label:
 /// Replaces a peer that has restarted by its candidate; returns `false` if there is no such candidate.
 pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
-    let host = known.host;
+    let (host, ip) = (known.host, known.ip);
     let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
     lose(state, peer, CloseReason::Restarted);
     if !make_peer(state, peer, Phase::Greeted, host, now) {
@@ -351,7 +356,9 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
     let Settings { span, labels, .. } = state.settings;
     if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
         let Candidate { ours, nonce, greeting, session } = *candidate;
-        (known.ours, known.nonce, known.session) = (ours, nonce, session);
+        state.connections.remove(&known.ours);
+        state.connections.insert(ours, peer);
+        (known.ours, known.nonce, known.session, known.ip) = (ours, nonce, session, ip);
         (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
         known.apply_greeting(&greeting, span, labels);
     }
@@ -417,7 +424,8 @@ pub(super) fn on_foreign(
     let is_pending = |known: &Peer| {
         known.phase == Phase::Greeting && (known.ours, known.nonce) == (decode_foreign.to, decode_foreign.nonce)
     };
-    match arrival.peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) {
+    let peer = arrival.peer.or_else(|| arrival.from?.reply_of);
+    match peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) {
         Some(peer) => lose(state, peer, CloseReason::Version { theirs: decode_foreign.version, ours }),
         None => state.release_unknown(arrival.peer),
     }

@@ -2,7 +2,7 @@ use super::{
     control::Control,
     datagram::{Arrival, Placement},
     peers, sealing,
-    state::{CALIBRATION, State, Timer},
+    state::{CALIBRATION, MAX_REPLIES, State, Timer},
     transmit,
 };
 use crate::{
@@ -19,6 +19,16 @@ use std::cmp::Reverse;
 /// A complete message of at least 1/`PROGRESS` of the bytes that its peer's messages hold is progress.
 const PROGRESS: u64 = 64;
 
+/// Returns the peer whose connection number the datagram carries, if it has greeted from this address or replies from it.
+/// A NAT may have mapped the port of each label.
+fn peer_by_connection(state: &State, arrival: &Arrival<'_>, packet: &Packet<'_>) -> Option<u32> {
+    let (from, connection) = (arrival.from?, packet.connection());
+    let peer = from.reply_of.or_else(|| state.connections.get(&connection).copied())?;
+    let known = state.peer(peer)?;
+    let is_there = from.reply_of.is_some() || known.ip == Some(from.at.ip());
+    (is_there && known.ours == connection && !matches!(packet, Packet::Hello { .. })).then_some(peer)
+}
+
 pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
     let (packet, sealed) = match Packet::open(arrival.bytes) {
         Ok(opened) => opened,
@@ -34,6 +44,8 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
             };
         }
     };
+    let by_connection = if arrival.peer.is_none() { peer_by_connection(state, arrival, &packet) } else { None };
+    let arrival = &Arrival { peer: arrival.peer.or(by_connection), ..*arrival };
     // Refusals come from senders that cannot authenticate them.
     if let Packet::Welcome { connection, greeting } = &packet
         && greeting.connection == 0
@@ -60,6 +72,9 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     };
     if known.ours == connection {
         (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
+        if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| state.confirmed.len() < MAX_REPLIES) {
+            state.confirmed.push((peer, arrival.label, from.at));
+        }
     } else if !peers::promote(state, now, peer, connection) {
         state.counters.unknown_peers += 1;
         return;

@@ -22,6 +22,7 @@ use slab::Slab;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
+    net::SocketAddr,
     sync::Arc,
 };
 
@@ -124,6 +125,10 @@ pub(super) struct State {
     /// To senders that are no peers, queued apart so that they displace no ACKs.
     pub(super) replies: VecDeque<(To, u32, Control)>,
     pub(super) newcomers: VecDeque<Newcomer>,
+    /// Peers by connection number.
+    pub(super) connections: BTreeMap<u32, u32>,
+    /// Peer, label, address: found by connection number.
+    pub(super) confirmed: Vec<(u32, u32, SocketAddr)>,
     pub(super) spares: Spares,
     pub(super) last_eviction_at: Time,
     pub(super) timers: BinaryHeap<Reverse<(Time, Timer)>>,
@@ -173,6 +178,8 @@ impl State {
             control: VecDeque::new(),
             replies: VecDeque::new(),
             newcomers: VecDeque::new(),
+            connections: BTreeMap::new(),
+            confirmed: Vec::new(),
             spares: Spares::default(),
             last_eviction_at: Time::ZERO,
             timers: BinaryHeap::new(),

@@ -46,9 +46,9 @@ impl PathError {
 pub struct PathRequest {
     /// Destination address, and destination port of label 0.
     pub to: SocketAddrV4,
-    /// Source port of label 0. 0 selects the first run of free ports, one for each label.
-    pub first_port: u16,
-    /// Number of labels. Label `i` uses the `i`th source port and the `i`th destination port.
+    /// Source port, 0 for any free one.
+    pub port: u16,
+    /// Number of labels. Label `i` uses the `i`th destination port.
     pub labels: u16,
     /// Maximum number of hops to probe.
     pub hops: u8,
@@ -173,9 +173,9 @@ pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, PathError> {
         let (labels, to) = (request.labels, request.to);
         return Err(PathError::Input(format!("{labels} labels from {to} on go beyond port 65535")));
     }
-    let sockets = trace::open_all(request.first_port, request.labels)?;
     let destinations = (0..request.labels).map(|label| request.to.port() + label).collect();
-    Trace::new(*request.to.ip(), sockets, destinations, request.hops, request.timeout)?.finish()
+    Trace::new(*request.to.ip(), vec![trace::open(request.port)?], destinations, request.hops, request.timeout)?
+        .finish()
 }
 
 /// Traces the hops of packets of `pairs`, each a source and a destination port; label `i` is the `i`th pair. Queue pairs of

@@ -26,38 +26,22 @@ const ORIGIN_ICMP: u8 = 2;
 /// ICMP types: time exceeded, destination unreachable.
 const TIME_EXCEEDED: u8 = 11;
 const UNREACHABLE: u8 = 3;
-/// Range in which free ports are searched.
-const FIRST: u16 = 20_000;
-const LAST: u16 = 60_000;
 
 /// Opens a UDP socket.
-fn open(port: u16) -> Result<UdpSocket, PathError> {
+pub(super) fn open(port: u16) -> Result<UdpSocket, PathError> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => PathError::Input(format!("UDP port {port} is in use here; choose others with --from")),
+        ErrorKind::AddrInUse => {
+            PathError::Input(format!("UDP port {port} is in use here; choose another one with --from"))
+        }
         _ => PathError::system(format!("opening UDP port {port}"), error),
     })
-}
-
-pub(super) fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, PathError> {
-    if u32::from(first) + u32::from(labels) > 1 << 16 {
-        return Err(PathError::Input(format!("{labels} labels from port {first} on go beyond port 65535")));
-    }
-    if first != 0 {
-        return (first..=first + (labels - 1)).map(open).collect();
-    }
-    let rooms = (FIRST..=LAST).step_by(usize::from(labels).max(1));
-    let opened = rooms.filter(|first| first.checked_add(labels).is_some()).find_map(|first| {
-        // Some of these ports may be in use.
-        (first..first + labels).map(|port| open(port).ok()).collect::<Option<Vec<_>>>()
-    });
-    opened.ok_or_else(|| PathError::Input(format!("there are not {labels} free UDP ports in a row")))
 }
 
 /// A running trace of the switches that the labels towards a host lead over.
 #[derive(Debug)]
 pub struct Trace {
     to: Ipv4Addr,
-    /// One per label. They may carry an endpoint's datagrams besides.
+    /// One per label, or one for all. They may carry an endpoint's datagrams besides.
     sockets: Vec<UdpSocket>,
     hops: u8,
     timeout: Duration,
@@ -83,7 +67,7 @@ struct Probe {
 }
 
 impl Trace {
-    /// Prepares a trace that sends from these sockets, one per label, to these ports of `to`. Until it is dropped, their
+    /// Prepares a trace that sends from these sockets, one per label or one for all, to these ports of `to`. Until it is dropped, their
     /// error queues receive ICMP errors, and other datagrams may fail to be sent or received with such an error.
     ///
     /// # Errors
@@ -95,14 +79,19 @@ impl Trace {
         hops: u8,
         timeout: Duration,
     ) -> Result<Self, PathError> {
-        let mut paths = Vec::with_capacity(sockets.len());
-        for (label, (socket, destination)) in sockets.iter().zip(ports).enumerate() {
+        let mut sources = Vec::with_capacity(sockets.len());
+        for socket in &sockets {
             let at = socket.local_addr().map_err(|error| PathError::system("own address", error))?;
+            sources.push(at.port());
             socket.set_nonblocking(true).map_err(|error| PathError::system("setting up a socket", error))?;
             setsockopt(socket, sockopt::Ipv4RecvErr, &true)
                 .map_err(|error| PathError::system("asking for the error queue of a socket", error))?;
-            paths.push(LabelPath { label: label as u16, source: at.port(), destination, hops: Vec::new() });
         }
+        let path = |(label, destination)| {
+            let source = sources[socket_of(&sockets, label)];
+            LabelPath { label: label as u16, source, destination, hops: Vec::new() }
+        };
+        let paths = ports.into_iter().enumerate().map(path).collect();
         Ok(Trace {
             to,
             sockets,
@@ -173,9 +162,9 @@ impl Trace {
             let until = self.ends_at.map_or(self.until, |end| end.min(self.until));
             let left = until.saturating_duration_since(Instant::now());
             // `poll` reports errors without a request for events.
-            let open = self.probes.iter().filter(|probe| probe.reply.is_none());
+            let open = self.probes.iter().filter(|probe| probe.reply.is_none()).take(self.sockets.len());
             let mut fds: Vec<PollFd<'_>> =
-                open.map(|probe| PollFd::new(self.sockets[probe.label].as_fd(), PollFlags::empty())).collect();
+                open.map(|probe| PollFd::new(self.socket(probe.label).as_fd(), PollFlags::empty())).collect();
             let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
             match poll(&mut fds, PollTimeout::from(millis)) {
                 Ok(_) | Err(Errno::EINTR) => {}
@@ -206,8 +195,8 @@ impl Trace {
         let question = [self.ttl; QUESTION];
         let ttl = i32::from(self.ttl);
         for probe in self.probes.iter_mut().filter(|probe| probe.reply.is_none()) {
-            let (socket, to) =
-                (&self.sockets[probe.label], SocketAddrV4::new(self.to, self.paths[probe.label].destination));
+            let to = SocketAddrV4::new(self.to, self.paths[probe.label].destination);
+            let socket = &self.sockets[socket_of(&self.sockets, probe.label)];
             probe.sent_at = Instant::now();
             let send = || {
                 // The TTL of this datagram alone: the socket may carry others.
@@ -225,10 +214,20 @@ impl Trace {
         Ok(())
     }
 
+    fn socket(&self, label: usize) -> &UdpSocket {
+        &self.sockets[socket_of(&self.sockets, label)]
+    }
+
     fn read_replies(&mut self) -> Result<(), PathError> {
-        for probe in &mut self.probes {
-            while let Some(reply) = read(&self.sockets[probe.label])? {
-                if probe.reply.is_none() && (reply.to, reply.ttl) == (Some(self.to), self.ttl) {
+        for (number, socket) in self.sockets.iter().enumerate() {
+            while let Some(reply) = read(socket)? {
+                let is_of = |probe: &&mut Probe| {
+                    let to = SocketAddrV4::new(self.to, self.paths[probe.label].destination);
+                    probe.reply.is_none()
+                        && socket_of(&self.sockets, probe.label) == number
+                        && (reply.to, reply.ttl) == (Some(to), self.ttl)
+                };
+                if let Some(probe) = self.probes.iter_mut().find(is_of) {
                     let Reply { at, is_last, .. } = reply;
                     probe.reply = Some(Hop { at, round_trip: probe.sent_at.elapsed(), is_last });
                 }
@@ -236,6 +235,10 @@ impl Trace {
         }
         Ok(())
     }
+}
+
+fn socket_of(sockets: &[UdpSocket], label: usize) -> usize {
+    label.min(sockets.len() - 1)
 }
 
 impl Drop for Trace {
@@ -261,7 +264,7 @@ struct Reply {
     /// `true` if that is the destination.
     is_last: bool,
     /// Destination of the probe.
-    to: Option<Ipv4Addr>,
+    to: Option<SocketAddrV4>,
     /// TTL of the probe, which its payload repeats.
     ttl: u8,
 }
@@ -279,7 +282,7 @@ fn read(socket: &UdpSocket) -> Result<Option<Reply>, PathError> {
             Err(Errno::EINTR) => continue,
             Err(error) => return Err(PathError::system("reading the error queue of a socket", error)),
         };
-        let (bytes, to) = (message.bytes, message.address.map(|at| at.ip()));
+        let (bytes, to) = (message.bytes, message.address.map(SocketAddrV4::from));
         let hop = message.cmsgs().ok().and_then(|mut all| {
             all.find_map(|control| match control {
                 ControlMessageOwned::Ipv4RecvErr(error, Some(from)) if error.ee_origin == ORIGIN_ICMP => {

@@ -1,12 +1,15 @@
-//! UDP: one socket per label, on consecutive ports of both hosts.
+//! UDP: labels are consecutive ports of the endpoint that is called, with one socket each.
 //!
-//! Label `i` is sent from the `i`th local port to the `i`th remote port, so that every label is a path to switches that
-//! hash the five-tuple. A peer is identified by its address and first port. Segments of one label leave together (GSO)
-//! and arrive together (GRO, `recvmmsg`).
+//! Label `i` is sent from the first port of the caller to the `i`th port of the called endpoint, and replies reverse that:
+//! every label is a path to switches that hash the five-tuple. Only one port varies, so labels also differ for hashes that
+//! combine both (XOR, sums, symmetric ones). A peer is identified by its address and first port. Segments of one label
+//! leave together (GSO) and arrive together (GRO, `recvmmsg`).
 
 mod interface;
 mod ready;
 mod send;
+#[cfg(test)]
+mod spread;
 
 #[cfg(target_os = "linux")]
 use crate::paths::{self, PathError, Trace};
@@ -42,10 +45,11 @@ const CLOCK_INTERVAL: Time = Time::from_us(50);
 const LEAVING: u32 = 64;
 const TRIES: u32 = 64;
 
-/// UDP sockets, one per label.
+/// UDP sockets, one per label, or one for an endpoint that only calls.
 #[derive(Debug)]
 pub struct UdpPath {
     opened: Instant,
+    labels: u32,
     sockets: Vec<(UdpSocket, UdpSocketState)>,
     /// Address of label 0.
     at: SocketAddr,
@@ -80,6 +84,18 @@ impl UdpPath {
     /// # Errors
     /// Fails if a port is in use or not permitted.
     pub fn open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        Self::open_sockets(at, labels, labels, max_peers)
+    }
+
+    /// Opens one socket, for an endpoint that calls others and is never called.
+    ///
+    /// # Errors
+    /// Fails if the port is in use or not permitted.
+    pub fn calling(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        Self::open_sockets(at, 1, labels, max_peers)
+    }
+
+    fn open_sockets(at: SocketAddr, sockets: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         if labels as usize > MAX_SOCKETS {
             let what = format!("{labels} labels, of which there may be {MAX_SOCKETS}");
             return Err(system(what, io::ErrorKind::InvalidInput.into()));
@@ -87,16 +103,16 @@ impl UdpPath {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Self::try_open(at, labels.max(1), max_peers) {
+            match Self::try_open(at, sockets.max(1), labels.max(1), max_peers) {
                 Err(_) if at.port() == 0 && tries < TRIES => {}
                 opened => return opened,
             }
         }
     }
 
-    fn try_open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+    fn try_open(at: SocketAddr, count: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         let (mut sockets, mut base) = (Vec::new(), at);
-        for label in 0..labels {
+        for label in 0..count {
             let at = address(base, label).ok_or_else(|| {
                 let what = format!("{labels} labels take as many ports from {base} on, and ports end at 65535");
                 system(what, io::ErrorKind::InvalidInput.into())
@@ -116,10 +132,11 @@ impl UdpPath {
             waiter: Waiter::new(sockets.iter().map(|(socket, _)| socket)),
             run,
             opened: Instant::now(),
+            labels,
             sockets,
             at: base,
             interface: Interface::of(base.ip()),
-            peers: Peers { max: max_peers.saturating_add(LEAVING), ..Peers::default() },
+            peers: Peers { labels, max: max_peers.saturating_add(LEAVING), ..Peers::default() },
             buffers: (0..READ_BATCH).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
@@ -131,18 +148,17 @@ impl UdpPath {
         self.at
     }
 
-    /// Prepares a trace of the switches towards a peer, whose label 0 has the address `to`, for as many labels as both
-    /// have. It sends from the sockets of this datapath, which continues meanwhile.
+    /// Prepares a trace of the switches towards a peer to be called, whose label 0 has the address `to`, for as many labels
+    /// as both have. It sends from the first socket of this datapath, which continues meanwhile.
     ///
     /// # Errors
     /// Fails if the sockets have no error queue.
     #[cfg(target_os = "linux")]
     pub fn trace(&self, to: SocketAddrV4, labels: u16) -> Result<Trace, PathError> {
         let ports: Vec<u16> = (to.port()..=u16::MAX).take(labels.into()).collect();
-        let shared = self.sockets.iter().take(ports.len()).map(|(socket, _)| socket.try_clone());
-        let sockets = shared.collect::<io::Result<Vec<_>>>();
-        let sockets = sockets.map_err(|source| PathError::System { what: "sharing sockets".into(), source })?;
-        Trace::new(*to.ip(), sockets, ports, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT)
+        let socket = self.sockets[0].0.try_clone();
+        let socket = socket.map_err(|source| PathError::System { what: "sharing a socket".into(), source })?;
+        Trace::new(*to.ip(), vec![socket], ports, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT)
     }
 
     fn since_opened(&self) -> Time {
@@ -184,29 +200,46 @@ fn is_icmp(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
 }
 
-/// By address of label 0, with the local address that it has called. Numbers of released peers are reused.
+#[derive(Clone, Debug)]
+struct Remote {
+    /// Its first port, or as a NAT has mapped it, and the local address that it has called.
+    of: Source,
+    /// Its ports are the labels: the local endpoint calls it. Otherwise those of the local endpoint are.
+    is_called: bool,
+    /// Ports of its labels as a NAT has mapped them; 0: its first port.
+    ports: Vec<u16>,
+}
+
+/// Sender of an address.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    peer: PeerId,
+    /// Label of its datagrams to the first socket.
+    label: Label,
+    /// A datagram with its connection number has come from there.
+    is_confirmed: bool,
+}
+
+/// Numbers of released peers are reused.
 #[derive(Debug, Default)]
 struct Peers {
-    at: Vec<Option<Source>>,
-    known: BTreeMap<SocketAddr, PeerId>,
+    at: Vec<Option<Remote>>,
+    /// First ports, ports of the labels of called peers, and those that NATs have mapped.
+    known: BTreeMap<SocketAddr, Known>,
     free: Vec<PeerId>,
+    labels: u32,
     max: u32,
 }
 
 impl Peers {
-    fn get(&self, peer: PeerId) -> Option<Source> {
-        self.at.get(peer as usize).copied().flatten()
+    fn get(&self, peer: PeerId) -> Option<&Remote> {
+        self.at.get(peer as usize)?.as_ref()
     }
 
-    fn find(&self, at: SocketAddr) -> Option<PeerId> {
-        self.known.get(&at).copied()
-    }
-
-    fn number(&mut self, of: Source) -> Option<PeerId> {
-        if let Some(peer) = self.known.get(&of.at) {
-            return Some(*peer);
-        }
-        let peer = match self.free.pop() {
+    /// Returns the number of a peer of a first port.
+    fn number(&mut self, of: Source, is_called: bool) -> Option<PeerId> {
+        let known = self.known.get(&of.at).filter(|known| self.get(known.peer).is_some_and(|peer| peer.of.at == of.at));
+        let peer = match known.map(|known| known.peer).or_else(|| self.free.pop()) {
             Some(peer) => peer,
             None => {
                 let peer = u32::try_from(self.at.len()).ok().filter(|peer| *peer < self.max)?;
@@ -214,16 +247,54 @@ impl Peers {
                 peer
             }
         };
-        self.at[peer as usize] = Some(of);
-        self.known.insert(of.at, peer);
+        let remote = self.at[peer as usize].get_or_insert(Remote { of, is_called: false, ports: Vec::new() });
+        self.known.insert(of.at, Known { peer, label: 0, is_confirmed: true });
+        if is_called && !remote.is_called {
+            remote.is_called = true;
+            for label in 1..self.labels {
+                // Another peer may have this as its first port.
+                let Some(at) = address(of.at, label) else { break };
+                self.known.entry(at).or_insert(Known { peer, label, is_confirmed: false });
+            }
+        }
         Some(peer)
     }
 
-    fn release(&mut self, peer: PeerId) {
-        if let Some(of) = self.at.get_mut(peer as usize).and_then(Option::take) {
-            self.known.remove(&of.at);
-            self.free.push(peer);
+    /// A datagram of the peer has come from this address over a label: a NAT has mapped its port, or a called peer replies.
+    fn confirm(&mut self, peer: PeerId, label: Label, from: SocketAddr) {
+        let Some(Some(remote)) = self.at.get_mut(peer as usize) else { return };
+        if remote.is_called {
+            if let Some(known) = self.known.get_mut(&from).filter(|known| known.peer == peer) {
+                known.is_confirmed = true;
+            }
+            return;
         }
+        if label >= self.labels || from.ip() != remote.of.at.ip() {
+            return;
+        }
+        let at = label as usize;
+        if remote.ports.len() <= at {
+            remote.ports.resize(at + 1, 0);
+        }
+        let before = SocketAddr::new(from.ip(), std::mem::replace(&mut remote.ports[at], from.port()));
+        let is_used = remote.ports.contains(&before.port()) || before == remote.of.at;
+        if !is_used && self.known.get(&before).is_some_and(|known| known.peer == peer) {
+            self.known.remove(&before);
+        }
+        self.known.entry(from).or_insert(Known { peer, label: 0, is_confirmed: true });
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        let Some(remote) = self.at.get_mut(peer as usize).and_then(Option::take) else { return };
+        let labels =
+            (1..if remote.is_called { self.labels } else { 1 }).filter_map(|label| address(remote.of.at, label));
+        let mapped = remote.ports.iter().map(|port| SocketAddr::new(remote.of.at.ip(), *port));
+        for at in labels.chain(mapped).chain([remote.of.at]) {
+            if self.known.get(&at).is_some_and(|known| known.peer == peer) {
+                self.known.remove(&at);
+            }
+        }
+        self.free.push(peer);
     }
 }
 
@@ -239,7 +310,7 @@ impl Datapath for UdpPath {
     fn abilities(&self) -> Abilities {
         Abilities {
             largest: MAX_RUN_BYTES,
-            labels: self.sockets.len() as u32,
+            labels: self.labels,
             run: self.run,
             stamps: if cfg!(target_os = "linux") { Stamps::Kernel } else { Stamps::User },
             ecn: true,
@@ -252,18 +323,22 @@ impl Datapath for UdpPath {
     }
 
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
-        if let Some(label) = labels.iter().find(|label| **label as usize >= self.sockets.len()) {
-            return Err(WireError::UnknownLabel { label: *label, labels: self.sockets.len() as u32 });
+        if let Some(label) = labels.iter().find(|label| **label >= self.labels) {
+            return Err(WireError::UnknownLabel { label: *label, labels: self.labels });
         }
-        self.peers.number(at.into()).ok_or(WireError::TooManyPeers(self.peers.max))
+        self.peers.number(at.into(), true).ok_or(WireError::TooManyPeers(self.peers.max))
     }
 
     fn admit(&mut self, from: Source) -> Option<PeerId> {
-        self.peers.number(from)
+        self.peers.number(from, false)
+    }
+
+    fn confirm(&mut self, peer: PeerId, label: Label, from: SocketAddr) {
+        self.peers.confirm(peer, label, from);
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(peer).map(|of| of.at)
+        self.peers.get(peer).map(|remote| remote.of.at)
     }
 
     fn release(&mut self, peer: PeerId) {
@@ -274,15 +349,25 @@ impl Datapath for UdpPath {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
             let Outbound { to, label, ecn, class, .. } = *first;
-            let Source { at: base, local } = match to {
-                To::Peer(peer) => self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?,
-                To::Address(of) => of,
+            // The caller's first socket, or that of the label.
+            let (Source { at: destination, local, .. }, socket) = match to {
+                To::Address(of) => (of, if of.reply_of.is_some() { 0 } else { label }),
+                To::Peer(peer) => match self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))? {
+                    Remote { of, is_called: true, .. } => {
+                        let Some(at) = address(of.at, label) else {
+                            sent += 1;
+                            continue;
+                        };
+                        (Source { at, ..*of }, 0)
+                    }
+                    Remote { of, ports, .. } => {
+                        let mapped = ports.get(label as usize).copied().filter(|port| *port != 0);
+                        let at = SocketAddr::new(of.at.ip(), mapped.unwrap_or(of.at.port()));
+                        (Source { at, ..*of }, label)
+                    }
+                },
             };
-            let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
-            let Some(destination) = address(base, label) else {
-                sent += 1;
-                continue;
-            };
+            let (socket, _) = &self.sockets[socket as usize % self.sockets.len()];
             // The last segment of a run may be shorter.
             let size = first.size();
             let max = self.run.min(MAX_RUN_BYTES / size.max(1)).max(1);
@@ -333,11 +418,11 @@ impl Datapath for UdpPath {
         let (count, mut received) = (self.sockets.len(), 0);
         self.turn = (self.turn + 1) % count;
         for index in 0..count {
-            let label = (self.turn + index) % count;
-            if !readable.has(label) || received >= max {
+            let socket_label = (self.turn + index) % count;
+            if !readable.has(socket_label) || received >= max {
                 continue;
             }
-            let (socket, state) = &self.sockets[label];
+            let (socket, state) = &self.sockets[socket_label];
             let mut metas = [RecvMeta::default(); READ_BATCH];
             let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
             let mut slices: [IoSliceMut<'_>; READ_BATCH] =
@@ -351,15 +436,19 @@ impl Datapath for UdpPath {
             };
             let (now, wall) = self.both_clocks();
             for (meta, buffer) in metas[..filled].iter().zip(&self.buffers) {
-                let mut from = meta.addr;
-                let Some(port) = from.port().checked_sub(label as u16) else { continue };
-                from.set_port(port);
                 // At the wildcard address, replies must leave from the address that was called.
                 let local = meta.dst_ip.filter(|_| self.at.ip().is_unspecified()).map(|ip| ip.to_canonical());
-                let (peer, from) = (self.peers.find(from), Some(Source { at: from, local }));
+                // Only the first socket calls, so to others the label of a sender is that of the socket.
+                let known = self.peers.known.get(&meta.addr).filter(|known| known.label == 0 || socket_label == 0);
+                let label = known.map_or(0, |known| known.label).max(socket_label as Label);
+                let (peer, reply_of) = match known {
+                    Some(Known { peer, is_confirmed: true, .. }) => (Some(*peer), None),
+                    other => (None, other.map(|known| known.peer)),
+                };
+                let from = Some(Source { at: meta.addr, local, reply_of });
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                    take(Inbound { peer, from, label: label as Label, at, ecn, trimmed: false, bytes });
+                    take(Inbound { peer, from, label, at, ecn, trimmed: false, bytes });
                     received += 1;
                 }
             }
@@ -477,8 +566,7 @@ mod tests {
         }
         let found = found.expect("replies");
         for (label, path) in found.iter().enumerate() {
-            let port = |at: u16| at + label as u16;
-            assert_eq!((path.source, path.destination), (port(a.at().port()), port(closed.port())));
+            assert_eq!((path.source, path.destination), (a.at().port(), closed.port() + label as u16));
             let [Some(hop)] = path.hops[..] else { panic!("{path:?}") };
             assert_eq!((hop.is_last, hop.at), (true, *closed.ip()));
         }
