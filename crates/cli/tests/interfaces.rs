@@ -12,7 +12,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 /// Host `a` has two interfaces in the subnet of host `b`, whose cables share a bridge. `arp_ignore` lets an interface
@@ -33,6 +33,15 @@ const NETWORK: &str = "
 /// Our longest header: with it and IPv6's, packets of the default size must fit the interfaces' 1500 B.
 const WIRE: [&str; 4] = ["--set", "wire.key=key", "--set", "wire.authenticate=all"];
 
+/// A folder with the key of [`WIRE`].
+fn keyed(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    let key = folder.0.join("key");
+    fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    folder
+}
+
 fn sent() -> [u64; 2] {
     ["eth0", "eth1"].map(|name| {
         let output = Command::new("ip").args(["-n", "a", "-s", "-j", "link", "show", "dev", name]).output().unwrap();
@@ -50,7 +59,7 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
 }
 
 /// Transfers 5 MB to a namespace that serves at an address.
-fn serve_and_send(folder: &Folder, (receiver, at): (&str, &str), (sender, to): (&str, &str), more: &[&str]) {
+fn serve_and_send(folder: &Folder, (receiver, at): (&str, &str), (sender, to): (&str, &str), more: &[&str]) -> Output {
     let within = |namespace: &str, words: &[&str]| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_anabranch")]).args(words);
@@ -70,6 +79,7 @@ fn serve_and_send(folder: &Folder, (receiver, at): (&str, &str), (sender, to): (
     let served = server.wait_with_output().unwrap();
     assert_eq!((code(&output), code(&served)), (0, 0), "{}{}", stderr(&output), stderr(&served));
     assert_eq!(json(&output)["bytes"].as_u64(), Some(5_000_000));
+    output
 }
 
 #[test]
@@ -80,10 +90,7 @@ fn address_selects_interface() {
 fn addresses() {
     let built = Command::new("sh").args(["-ec", NETWORK]).output().unwrap();
     assert!(built.status.success(), "{}", stderr(&built));
-    let folder = Folder::new("interfaces");
-    let key = folder.0.join("key");
-    fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let folder = keyed("interfaces");
     // Neighbour discovery may use the other interface too.
     const LITTLE: u64 = 20_000;
     for (from, interface) in [("10.9.0.1", 0), ("10.9.0.2", 1)] {
@@ -118,10 +125,7 @@ fn every_address_of_a_host_serves() {
     apart::apart("every_address_of_a_host_serves", || {
         let built = Command::new("sh").args(["-ec", ADDRESSED]).output().unwrap();
         assert!(built.status.success(), "{}", stderr(&built));
-        let folder = Folder::new("addressed");
-        let key = folder.0.join("key");
-        fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let folder = keyed("addressed");
         for to in ["10.9.0.1:7000", "10.9.0.2:7000", "[fd00:9::1]:7000", "[fd00:9::2]:7000"] {
             serve_and_send(
                 &folder,
@@ -130,6 +134,28 @@ fn every_address_of_a_host_serves() {
                 &[],
             );
         }
+    });
+}
+
+/// A firewall of host `a` that passes one of its ports, and drops what it cannot route.
+const FIREWALL: &str = "
+    ip -n a rule add pref 20 lookup local; ip -n a rule del pref 0
+    ip -n a rule add pref 10 ipproto udp dport 7001-7007 blackhole
+";
+
+#[test]
+fn open_ports_suffice() {
+    apart::apart("open_ports_suffice", || {
+        let built = Command::new("sh").args(["-ec", &[ADDRESSED, FIREWALL].concat()]).output().unwrap();
+        assert!(built.status.success(), "{}", stderr(&built));
+        let folder = keyed("firewall");
+        let output = serve_and_send(&folder, ("a", "10.9.0.1:7000"), ("b", "10.9.0.1:7000"), &["--scheme", "ops"]);
+        let result = json(&output);
+        assert_eq!(result["silent_labels"], serde_json::json!([1, 2, 3, 4, 5, 6, 7]));
+        let counts: Vec<u64> = serde_json::from_value(result["packets_per_label"].clone()).unwrap();
+        assert!(counts[0] > 3_000 && counts[1..].iter().all(|count| *count == 0), "{counts:?}");
+        let message = stderr(&output);
+        assert!(message.contains("no reply over UDP ports 7001-7007 of 10.9.0.1 (firewall or NAT?)"), "{message}");
     });
 }
 

@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{count, note, print, print_json, table},
 };
-use anabranch_wire::paths::{Hop, LabelPath, PathError, PathRequest, address, discover};
+use anabranch_wire::paths::{Hop, LabelPath, PathError, PathRequest, address, describe, discover, groups};
 use clap::Args;
 use serde_json::json;
 use std::{collections::BTreeMap, net::ToSocketAddrs, time::Duration};
@@ -67,6 +67,10 @@ pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
     print(&table(&["switches", "labels", "RTT to last switch (us)", "RTT to destination (us)", "which"], &rows));
     if labels.iter().all(|label| !label.hops.iter().flatten().any(|hop| hop.is_last)) {
         note("the destination did not reply: a program listens on its ports, or ICMP is filtered");
+    }
+    let groups = groups(&labels);
+    if !groups.unknown.is_empty() {
+        note(&describe(&groups, labels.len(), &asked.to.ip().to_string()));
     }
     if paths.keys().all(|switches| switches.iter().all(Option::is_none)) {
         note("no switch replied: switches must route and their ICMP replies must return");

@@ -136,7 +136,11 @@ fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
 }
 
 fn state(slot: &Slot) -> &'static str {
-    if slot.state == State::Open as u32 { "open" } else { "failed" }
+    match slot.state {
+        of if of == State::Open as u32 => "open",
+        of if of == State::Silent as u32 => "silent",
+        _ => "failed",
+    }
 }
 
 fn json(seen: &[ProcessPage], skipped: &[Skipped]) -> Value {

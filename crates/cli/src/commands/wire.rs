@@ -201,6 +201,10 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         let path = UdpPath::calling(from, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))?;
         (send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?, paths)
     };
+    if !sent.silent.is_empty() {
+        let ports = (scenario.wire.datapath == DatapathKind::Udp).then_some(to);
+        note(&format!("warning: {}", transfer::silent_text(&sent.silent, ports)));
+    }
     print_sent(&sent, to, name, (labels, &paths), options.format);
     Ok(())
 }
@@ -234,7 +238,7 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
     let port = found.first().map_or(0, |path| path.source);
     let groups = paths::groups(&found);
     note(&paths::describe(&groups, wire.labels as usize, &to.to_string()));
-    Ok((SocketAddr::new(from.ip(), port), groups))
+    Ok((SocketAddr::new(from.ip(), port), groups.paths))
 }
 
 #[cfg(target_os = "linux")]
@@ -260,7 +264,7 @@ pub(super) fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParamet
     let found = paths::discover_pairs(ip, &pairs, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT).map_err(wrong_key)?;
     let groups = paths::groups(&found);
     note(&paths::describe(&groups, flow_labels.len(), &ip.to_string()));
-    Ok(groups)
+    Ok(groups.paths)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -340,6 +344,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             "probes": c.probes,
             "path_switches": c.path_switches,
             "packets_per_label": sent.record.per_label,
+            "silent_labels": sent.silent,
             "longest_pause_ps": sent.longest_pause.ps(),
         })),
         Format::Table => {

@@ -15,6 +15,14 @@ pub enum Event {
         /// Noise floor: an excess over `base_rtt` up to this counts as noise.
         noise: Time,
     },
+    /// Labels of a peer over which no reply comes, as its streams open and whenever that changes: a firewall or a NAT may drop
+    /// their packets. They carry nothing but probes until one is echoed.
+    Silent {
+        /// Peer number.
+        peer: u32,
+        /// The labels; empty: none any more.
+        labels: Vec<u32>,
+    },
     /// A message is complete; those of a stream are delivered in order.
     Received {
         /// Number of the sending peer.

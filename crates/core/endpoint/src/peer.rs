@@ -75,6 +75,13 @@ pub(crate) struct Peer {
     pub(crate) paths: Vec<Vec<u32>>,
     /// Labels that both endpoints have.
     pub(crate) labels: u32,
+    /// `true` for labels over which a reply has come: the others are probed, and carry nothing else.
+    answered: Vec<bool>,
+    /// Rounds of these probes, and the time of the last.
+    pub(crate) sweeps: u32,
+    pub(crate) swept_at: Time,
+    /// The last datagram from it has come over this label.
+    pub(crate) last_label: u32,
     /// HELLOs or calibration probes so far, of which one is outstanding.
     pub(crate) requests_sent: u32,
     /// Calibration probes.
@@ -126,6 +133,7 @@ impl Peer {
             span: 1,
             paths: vec![vec![0]],
             labels: 1,
+            answered: vec![false],
             shortest: Time::MAX,
             window_since: now,
             stored_since: now,
@@ -139,16 +147,46 @@ impl Peer {
     pub(crate) fn apply_greeting(&mut self, greeting: &Greeting, span: u32, labels: u32) {
         (self.theirs, self.max_message) = (greeting.connection, greeting.max_message);
         self.span = u64::from(greeting.span.min(span));
-        self.set_labels(labels.min(u32::from(greeting.labels)));
+        let labels = labels.min(u32::from(greeting.labels));
+        // A repeated greeting must not reset them.
+        if labels != self.labels {
+            self.set_labels(labels);
+        }
     }
 
     pub(crate) fn set_labels(&mut self, labels: u32) {
         self.labels = labels;
-        let known = |path: &Vec<u32>| path.iter().copied().filter(|label| *label < labels).collect::<Vec<u32>>();
-        self.paths = self.requested_paths.iter().map(known).filter(|path| !path.is_empty()).collect();
-        if self.paths.is_empty() {
-            self.paths = (0..labels).map(|label| vec![label]).collect();
+        self.answered.clear();
+        self.answered.resize(labels as usize, false);
+        self.set_paths();
+    }
+
+    /// Of requested paths, or of labels, those over which a reply has come; all until then.
+    pub(crate) fn set_paths(&mut self) {
+        let is_any = self.answered.contains(&true);
+        let may = |label: &u32| self.answered.get(*label as usize).is_some_and(|answered| *answered || !is_any);
+        let of = |path: &Vec<u32>| path.iter().copied().filter(may).collect::<Vec<u32>>();
+        let mut paths: Vec<Vec<u32>> = self.requested_paths.iter().map(of).filter(|path| !path.is_empty()).collect();
+        if paths.is_empty() {
+            paths = (0..self.labels).filter(may).map(|label| vec![label]).collect();
         }
+        self.paths = paths;
+    }
+
+    /// Returns `true` if no reply had come over this label before.
+    pub(crate) fn note_answer(&mut self, label: u32) -> bool {
+        self.answered.get_mut(label as usize).is_some_and(|answered| !std::mem::replace(answered, true))
+    }
+
+    /// Returns the labels of all paths over which no reply has come.
+    pub(crate) fn silent_labels(&self) -> Vec<u32> {
+        let all = (0..self.labels).filter(|label| !self.answered[*label as usize]);
+        let is_requested = |label: &u32| self.requested_paths.iter().any(|path| path.contains(label));
+        all.filter(|label| self.requested_paths.is_empty() || is_requested(label)).collect()
+    }
+
+    pub(crate) fn is_measured(&self, required: usize) -> bool {
+        self.samples.len() >= required && (self.probe_base.datagram == 0 || self.probe_samples.len() >= required)
     }
 
     /// Label of the HELLO of this number: of each requested path in turn, else of all `labels` of the local endpoint.

@@ -34,6 +34,8 @@ pub struct PathCounts {
     pub p99: Time,
     /// Time of the last packet sent over it; zero: never.
     pub used_at: Time,
+    /// No reply has come over it: it carries nothing but probes.
+    pub is_silent: bool,
 }
 
 #[derive(Clone, Debug)]

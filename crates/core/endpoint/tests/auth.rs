@@ -111,7 +111,7 @@ fn authenticated_messages_arrive() {
         }
         let mut draws = Stream::keyed(7, 0, "losses");
         let (mut trimmed, mut greeted) = (0, false);
-        two.run(6000, &mut |from, datagram| {
+        two.run(40_000, &mut |from, datagram| {
             assert!(is_sealed(datagram), "{datagram:?}");
             let seal = if protections.contains(&Protection::All) { header::SEAL_ALL } else { header::SEAL };
             greeted |= datagram[1] == 3;
@@ -123,7 +123,7 @@ fn authenticated_messages_arrive() {
         });
         assert_eq!(two.received(1), messages, "{protections:?}");
         two.ends[1].send(two.now, 0, 1, messages[4].clone().into()).unwrap();
-        two.run(6000, &mut |_, _| !draws.chance(1, 20));
+        two.run(40_000, &mut |_, _| !draws.chance(1, 20));
         assert_eq!(two.received(0), [&messages[4][..]]);
         let counters = two.ends.each_ref().map(Endpoint::counters);
         assert!(trimmed > 0 && greeted && counters[1].trimmed > 0);

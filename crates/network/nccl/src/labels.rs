@@ -19,7 +19,7 @@ mod linux {
     };
     use anabranch_wire::{
         FindLabels,
-        paths::{self, PathError, Trace},
+        paths::{self, Groups, PathError, Trace},
     };
     use std::{
         collections::BTreeMap,
@@ -51,10 +51,9 @@ mod linux {
         Failure::new(code, format!("[wire]: {}", FindLabels::refusal(error)))
     }
 
-    fn note(to: SocketAddr, paths: &Paths, labels: usize) {
-        let traced: usize = paths.iter().map(Vec::len).sum();
-        let level = if traced < labels { Level::Warn } else { Level::Info };
-        log::say(level, &format!("the rank at {to}: {}", paths::describe(paths, labels, &to.ip().to_string())));
+    fn note(to: SocketAddr, groups: &Groups, labels: usize) {
+        let level = if groups.paths.is_empty() || !groups.unknown.is_empty() { Level::Warn } else { Level::Info };
+        log::say(level, &format!("the rank at {to}: {}", paths::describe(groups, labels, &to.ip().to_string())));
     }
 
     impl Tracer {
@@ -74,7 +73,7 @@ mod linux {
             let at = paths::check_network(to.ip()).and_then(|()| paths::address(to)).map_err(failure)?;
             if from == to.ip() {
                 // What stays in this machine passes no switch.
-                note(to, &Paths::new(), labels);
+                note(to, &Groups::default(), labels);
                 return Ok(Some(Paths::new()));
             }
             if self.running.is_none() {
@@ -89,16 +88,16 @@ mod linux {
         /// A trace that fails meanwhile has found nothing, whichever rank it is for.
         fn go_on(&mut self) {
             let Some(Running { to, labels, trace }) = &mut self.running else { return };
-            let paths = match trace.poll() {
+            let groups = match trace.poll() {
                 Ok(None) => return,
                 Ok(Some(traced)) => paths::groups(&traced),
                 Err(error) => {
                     log::say(Level::Warn, &format!("the rank at {to}: tracing its paths failed: {error}"));
-                    Paths::new()
+                    Groups::default()
                 }
             };
-            note(*to, &paths, *labels);
-            self.found.insert(*to, (Instant::now(), paths));
+            note(*to, &groups, *labels);
+            self.found.insert(*to, (Instant::now(), groups.paths));
             self.running = None;
         }
     }

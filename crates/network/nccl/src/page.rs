@@ -62,6 +62,8 @@ pub enum State {
     Open = 1,
     /// The connection has failed, or the peer has closed it.
     Failed = 2,
+    /// The connection is open, and no reply has come over this path, which carries nothing.
+    Silent = 3,
 }
 
 /// A path of a connection, in the layout of the page and of `anabranchPaths`.

@@ -132,6 +132,10 @@ impl Datapath for Path {
         either!(&self.by, path => path.peer_at(peer))
     }
 
+    fn labels_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        either!(&self.by, path => path.labels_at(peer))
+    }
+
     fn release(&mut self, peer: PeerId) {
         either!(&mut self.by, path => path.release(peer));
     }

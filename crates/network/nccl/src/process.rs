@@ -394,13 +394,17 @@ fn wall_ns() -> u64 {
 }
 
 fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
-    let state = if of.is_well { State::Open } else { State::Failed };
     let wall = wall_ns();
     let one = |path: usize| {
         let counts = of.paths.get(path).copied().unwrap_or_default();
         let ns = |time: Time| time.ps() / 1000;
         let used_at =
             (counts.used_at > Time::ZERO).then(|| wall.saturating_sub(ns(now.saturating_sub(counts.used_at))));
+        let state = match of.is_well {
+            true if counts.is_silent => State::Silent,
+            true => State::Open,
+            false => State::Failed,
+        };
         let mut slot = Slot {
             state: state as u32,
             path: path as u32,

@@ -261,7 +261,8 @@ impl HostRun<'_> {
                     self.report(Report::Acknowledged { flow: stream, at: self.host.now(), counted });
                 }
             }
-            Event::Refused { .. } => {}
+            // A label of a link that is down.
+            Event::Refused { .. } | Event::Silent { .. } => {}
             Event::Lost { peer, reason } => {
                 let at = self.driver.datapath().peer_at(peer);
                 if self.unmet > 0 {

@@ -513,7 +513,7 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
     for _ in 0..ROUNDS {
         let found = fabric.within(from as usize, || discover(&request))??;
         if found.iter().all(|path| path.hops.get(1).is_some_and(Option::is_some)) {
-            return Ok(groups(&found));
+            return Ok(groups(&found).paths);
         }
     }
     let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);

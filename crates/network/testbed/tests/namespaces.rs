@@ -144,6 +144,33 @@ fn discovered_paths_match_counters_and_repeat() {
     });
 }
 
+/// Linux' default: an ICMP error per second and destination, six at once. Of 24 labels over three spines some spines have more than
+/// six, and both leaves have all.
+#[test]
+fn labels_are_grouped_where_switches_limit_replies() {
+    apart("labels_are_grouped_where_switches_limit_replies", || {
+        let fabric = build(plan(3, 1, "200Mbps", 4180, plain()));
+        let (to, host) = (address(&fabric, "host1", 7000), fabric.plan().node("host0").unwrap());
+        let request = PathRequest { to, port: 30_000, labels: 24, hops: 6, timeout: Duration::from_millis(200) };
+        let map = spines(&fabric, &fabric.within(host, || paths::discover(&request)).unwrap().unwrap(), *to.ip());
+        for (node, of) in fabric.plan().nodes.iter().enumerate().filter(|(_, of)| of.role != Role::Host) {
+            let limit = || {
+                let put = |key: &str, value: &str| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value);
+                put("icmp_ratelimit", "1000").and(put("icmp_ratemask", "6168"))
+            };
+            fabric.within(node, limit).unwrap().unwrap_or_else(|error| panic!("{}: {error}", of.name));
+        }
+        let groups = paths::groups(&fabric.within(host, || paths::discover(&request)).unwrap().unwrap());
+        let labels: usize = groups.paths.iter().map(Vec::len).sum();
+        assert_eq!(labels, 24, "none is left out: {groups:?}");
+        for group in &groups.paths {
+            assert!(group.iter().all(|label| map[*label as usize] == map[group[0] as usize]), "{group:?}");
+        }
+        // Each spine replies to six at once, and to one more each second of fifteen.
+        assert!(groups.unknown.is_empty() && groups.paths.len() == 3, "{groups:?}");
+    });
+}
+
 /// Packets of queue pairs have one destination port, and their flow labels choose the source ports.
 #[test]
 fn queue_pairs_are_traced_to_their_spines() {
@@ -158,7 +185,7 @@ fn queue_pairs_are_traced_to_their_spines() {
         let (by_counters, by_map) = sent_over_spines(&fabric, &pairs, &map);
         assert_eq!(by_counters, by_map, "bytes, of packets whose sizes tell them apart");
         // That 32 labels miss one of three spines has a chance of 3 (2/3)^32, 7 in a million.
-        let groups = paths::groups(&found);
+        let groups = paths::groups(&found).paths;
         assert_eq!(groups.len(), 3, "{groups:?}");
         for group in groups {
             let spine = &map[group[0] as usize];

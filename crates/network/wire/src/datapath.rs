@@ -146,6 +146,11 @@ pub trait Datapath {
     /// Returns the address of a peer.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 
+    /// Returns the address from whose port on consecutive ones are the labels towards a peer, if ports are labels.
+    fn labels_at(&self, _peer: PeerId) -> Option<SocketAddr> {
+        None
+    }
+
     /// Removes a peer; its number may be reused.
     fn release(&mut self, peer: PeerId);
 

@@ -16,7 +16,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const LABELS: u16 = 8;
@@ -101,11 +101,43 @@ fn send(bytes: u64, is_open: &(dyn Fn(usize) -> bool + Sync)) -> Sent {
     })
 }
 
-/// The server knows the peer by the port of its handshake; those of other labels it learns.
+/// The server stores the port of the handshake, and finds those of other labels by the connection number.
 #[test]
 fn labels_pass_a_nat_that_maps_ports() {
     let sent = send(2_000_000, &|_| true);
     let record = sent.record;
     assert!(record.per_label.len() == LABELS.into() && record.per_label.iter().all(|count| *count > 50), "{record:?}");
     assert!(record.retransmitted < record.packets / 10, "{record:?}");
+}
+
+/// Streams wait for eight rounds of probes, and go over the ports that are open.
+#[test]
+fn closed_ports_carry_nothing() {
+    for open in [&[0usize][..], &[5], &[1, 2, 6]] {
+        let Sent { record, silent, .. } = send(2_000_000, &|label| open.contains(&label));
+        let is_open = |label: &u32| open.contains(&(*label as usize));
+        assert!(silent.iter().all(|label| !is_open(label)) && silent.len() == LABELS as usize - open.len());
+        let used: Vec<usize> = (0..record.per_label.len()).filter(|label| record.per_label[*label] > 0).collect();
+        assert_eq!(used, open, "{record:?}");
+        // 16 ms at 1 Gb/s; the relay and both endpoints share the machine's processors.
+        assert!(record.confirmed.saturating_sub(record.due) < Time::from_us(3_000_000), "{record:?}");
+    }
+}
+
+#[test]
+fn silent_ports_are_named() {
+    let text = |labels: &[u32], at: Option<&str>| transfer::silent_text(labels, at.map(|at| at.parse().unwrap()));
+    let ports = text(&[1, 2, 3, 7], Some("10.0.0.2:7000"));
+    assert!(ports.contains("UDP ports 7001-7003, 7007 of 10.0.0.2 (firewall or NAT?)"), "{ports}");
+    assert!(text(&[4], None).contains("labels 4 ("), "{}", text(&[4], None));
+    assert_eq!(text(&[], None), "all labels reply now");
+}
+
+#[test]
+fn ports_that_open_later_are_used() {
+    // Streams open after 150 ms; 40 MB take longer than the rest.
+    let began = Instant::now();
+    let is_open = |label: usize| label == 0 || began.elapsed() > Duration::from_millis(350);
+    let sent = send(40_000_000, &is_open);
+    assert!(sent.silent.is_empty() && sent.record.per_label.iter().all(|count| *count > 0), "{sent:?}");
 }

@@ -24,7 +24,7 @@ use anabranch_lb::{Record, registry::HostParameters};
 use anabranch_units::Time;
 use bytes::Bytes;
 use control::Control;
-use state::{CALIBRATION, State, Timer};
+use state::{LABELS, State, Timer};
 use std::{cmp::Reverse, net::SocketAddr};
 
 /// Time of an endpoint's next transmission.
@@ -114,7 +114,9 @@ impl Endpoint {
     ) -> Option<(Option<u64>, impl Iterator<Item = PathCounts>)> {
         let flow = &self.state.flows[self.state.slot(peer, stream)? as usize];
         let transport = self.state.transports[peer as usize].as_ref().unwrap_or(&self.state.transport);
-        Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts()))
+        let silent = self.state.peer(peer)?.silent_labels();
+        let of = move |(label, counts)| PathCounts { is_silent: silent.contains(&(label as u32)), ..counts };
+        Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts().enumerate().map(of)))
     }
 
     /// Replaces the scheme or its parameters, which must have passed their checks. Path memory is reset; windows stay.
@@ -124,17 +126,8 @@ impl Endpoint {
         self.state.settings.scheme = scheme;
         let slots: Vec<u32> = self.state.flows.iter().map(|(slot, _)| slot as u32).collect();
         for slot in slots {
-            self.reopen(now, slot);
+            peers::reopen(&mut self.state, now, slot);
         }
-    }
-
-    /// Opens a stream's slot with the scheme again.
-    fn reopen(&mut self, now: Time, slot: u32) {
-        let Outgoing { peer, stream, .. } = self.state.flows[slot as usize].of;
-        let scheme_slot = peers::open_with_scheme(&mut self.state, peer, stream, now);
-        let flow = &mut self.state.flows[slot as usize];
-        (flow.scheme_slot, flow.waits, flow.of.run_left) = (scheme_slot, false, 0);
-        self.state.offer(slot, now);
     }
 
     /// Connects to a peer; no effect if the local endpoint has called it already.
@@ -159,19 +152,19 @@ impl Endpoint {
             None => {}
             // It has called this endpoint, which has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
-                known.set_labels(known.labels);
-                known.phase = Phase::Calibrating;
+                peers::begin_calibration(&mut self.state, peer, now);
+                return;
             }
             // It has called this endpoint, which sends to it already: streams that are open choose among other paths.
             Some(Phase::Greeting | Phase::Calibrating | Phase::Open) => {
-                if !paths.is_empty() {
-                    known.set_labels(known.labels);
-                    let slots: Vec<u32> = known.streams.values().copied().collect();
-                    for slot in slots {
-                        self.state.balancer.close(self.state.flows[slot as usize].scheme_slot());
-                        self.reopen(now, slot);
-                    }
+                // Its labels lead over ports of its own now, from which no reply has come yet.
+                let before = std::mem::take(&mut known.paths);
+                known.set_labels(known.labels);
+                known.sweeps = 0;
+                if known.paths != before {
+                    peers::reopen_streams(&mut self.state, peer, now);
                 }
+                peers::sweep(&mut self.state, peer, now);
                 return;
             }
         }
@@ -202,7 +195,7 @@ impl Endpoint {
         let head = &options.head;
         let length = (head.len() + bytes.len()) as u64;
         let known = self.state.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;
-        if stream == CALIBRATION {
+        if stream >= LABELS {
             return Err(SendError::NoPeer);
         }
         let max = known.max_message.min(self.state.settings.max_message);
@@ -235,10 +228,7 @@ impl Endpoint {
         self.state.unacknowledged += 1;
         match known.phase {
             Phase::Open => peers::open_waiting(&mut self.state, peer, now),
-            Phase::Greeted => {
-                known.phase = Phase::Calibrating;
-                peers::send_request(&mut self.state, peer, now);
-            }
+            Phase::Greeted => peers::begin_calibration(&mut self.state, peer, now),
             Phase::Greeting | Phase::Calibrating => {}
         }
         Ok(number)
@@ -280,9 +270,9 @@ impl Endpoint {
     /// Closes the connection to a peer; all messages under way are lost.
     pub fn close(&mut self, peer: u32) {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
-            let bye = Control::bye(known);
+            let (bye, label) = (Control::bye(known), known.last_label);
             peers::forget(&mut self.state, peer);
-            self.state.send_control(peer, 0, bye);
+            self.state.send_control(peer, label, bye);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     datagram::{Arrival, Source, To},
     hosts::host_of,
     sealing,
-    state::{CALIBRATION, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
+    state::{CALIBRATION, LABELS, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
 };
 use crate::{
     Flow, Settings,
@@ -14,6 +14,7 @@ use crate::{
     event::{CloseReason, Event},
     header::{self, Cookie, Greeting, Protection},
     peer::{Candidate, Hellos, Peer, Phase},
+    stream::Outgoing,
     watched::Watched,
 };
 use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKind};
@@ -37,6 +38,12 @@ const STALLED_OVER_SHARE: Time = Time::from_us(250_000);
 const SHORT_HELLO_PERIOD: u32 = 8;
 /// Time that full HELLOs may remain without a reply once a short one has received one.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
+
+/// Rounds of probes after which streams open without labels that have not replied: 163 ms with a base round trip of 250 us.
+const SWEEPS: u32 = 8;
+const MIN_SWEEP_INTERVAL: Time = Time::from_us(1_000);
+/// Exponent, to base two, of the longest time between later rounds, in request timeouts.
+const MAX_BACKOFF: u32 = 8;
 
 fn uniform_paths(paths: u32) -> GuidedPaths {
     let us = Time::from_us(1);
@@ -221,8 +228,107 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     state.send_control(peer, label, request);
 }
 
+/// Measures the round trip before anything is sent.
+pub(super) fn begin_calibration(state: &mut State, peer: u32, now: Time) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    (known.phase, known.requests_sent, known.sweeps) = (Phase::Calibrating, 0, 0);
+    known.set_paths();
+    sweep(state, peer, now);
+    send_request(state, peer, now);
+}
+
+/// Doubles from four round trips to the request timeout, and beyond that once streams are open.
+fn sweep_interval(settings: &Settings, known: &Peer) -> Time {
+    let max = settings.request_timeout;
+    let shortest = known.samples.iter().min().copied().unwrap_or(max);
+    let early = (shortest * 4).max(MIN_SWEEP_INTERVAL) * (1 << known.sweeps.min(SWEEPS) >> 1);
+    if known.phase == Phase::Open {
+        max * (1 << known.sweeps.saturating_sub(SWEEPS).min(MAX_BACKOFF))
+    } else {
+        early.min(max)
+    }
+}
+
+/// Probes the labels over which no reply has come.
+pub(super) fn sweep(state: &mut State, peer: u32, now: Time) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let silent = known.silent_labels();
+    known.timer_at = Time::MAX;
+    if silent.is_empty() {
+        return;
+    }
+    (known.swept_at, known.sweeps) = (now, known.sweeps.saturating_add(1));
+    known.timer_at = now + sweep_interval(&state.settings, known);
+    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+    for label in silent {
+        state.send_control(peer, label, Control::Probe { stream: LABELS, tag: label, size: 0 });
+    }
+}
+
+/// A reply has come over a label.
+pub(super) fn on_answer(state: &mut State, now: Time, peer: u32, label: u32) {
+    let required = state.settings.calibrations.max(1) as usize;
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if !known.note_answer(label) {
+        return;
+    }
+    match known.phase {
+        Phase::Calibrating => {
+            known.set_paths();
+            if known.is_measured(required) && known.silent_labels().is_empty() {
+                open(state, peer, now);
+            }
+        }
+        // Others may follow.
+        Phase::Open => {
+            known.timer_at = known.timer_at.min(now + state.settings.request_timeout);
+            state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+        }
+        Phase::Greeted | Phase::Greeting => {}
+    }
+}
+
+/// Gives open streams the labels that have replied since, and probes the others.
+fn use_answered(state: &mut State, peer: u32, now: Time) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let before = std::mem::take(&mut known.paths);
+    known.set_paths();
+    if known.paths != before {
+        let labels = known.silent_labels();
+        state.events.push_back(Event::Silent { peer, labels });
+        reopen_streams(state, peer, now);
+    }
+    sweep(state, peer, now);
+}
+
+pub(super) fn reopen_streams(state: &mut State, peer: u32, now: Time) {
+    let slots: Vec<u32> = state.peer(peer).map_or(Vec::new(), |known| known.streams.values().copied().collect());
+    for slot in slots {
+        state.balancer.close(state.flows[slot as usize].scheme_slot());
+        reopen(state, now, slot);
+    }
+}
+
+/// Opens a stream's slot with the scheme again.
+pub(super) fn reopen(state: &mut State, now: Time, slot: u32) {
+    let Outgoing { peer, stream, .. } = state.flows[slot as usize].of;
+    let scheme_slot = open_with_scheme(state, peer, stream, now);
+    let flow = &mut state.flows[slot as usize];
+    (flow.scheme_slot, flow.waits, flow.of.run_left) = (scheme_slot, false, 0);
+    state.offer(slot, now);
+}
+
 pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
+    if known.phase == Phase::Open {
+        return use_answered(state, peer, now);
+    }
+    if known.phase == Phase::Calibrating && known.is_measured(state.settings.calibrations.max(1) as usize) {
+        if known.sweeps >= SWEEPS {
+            return open(state, peer, now);
+        }
+        return sweep(state, peer, now);
+    }
     let Hellos { has_full_reply, short_reply_at, .. } = known.hellos;
     let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.peer_timeout);
     if known.phase == Phase::Greeting && !has_full_reply && short_reply_at.is_some_and(drops_full) {
@@ -449,7 +555,7 @@ pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, 
     }
 }
 
-pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Greeting) {
+pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Greeting, label: u32) {
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
@@ -457,15 +563,14 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
     }
     known.apply_greeting(greeting, span, labels);
     known.their_nonce = Some(greeting.own_nonce);
-    known.phase = Phase::Calibrating;
-    known.requests_sent = 0;
+    known.note_answer(label);
     sealing::derive(state, peer, greeting);
-    send_request(state, peer, now);
+    begin_calibration(state, peer, now);
 }
 
 /// First full packets, then probes as the scheme sends them.
 pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
-    let (required, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
+    let required = state.settings.calibrations.max(1) as usize;
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
         return;
     }
@@ -477,16 +582,31 @@ pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time)
     } else {
         known.probe_samples.push(rtt);
     }
-    if known.samples.len() < required || (known.probe_base.datagram > 0 && known.probe_samples.len() < required) {
+    if !known.is_measured(required) {
         return send_request(state, peer, now);
     }
+    if known.silent_labels().is_empty() {
+        return open(state, peer, now);
+    }
+    known.timer_at = known.swept_at + sweep_interval(&state.settings, known);
+    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+}
+
+fn open(state: &mut State, peer: u32, now: Time) {
+    let floor = state.settings.rtt_floor;
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     known.calibrate(floor);
     known.phase = Phase::Open;
     known.timer_at = Time::MAX;
+    let silent = known.silent_labels();
     (known.samples, known.probe_samples) = (Vec::new(), Vec::new());
     let (base_rtt, noise) = (known.base_rtt, known.noise);
     state.transports[peer as usize] = Some(resolve(&state.settings, base_rtt + noise));
     state.events.push_back(Event::Open { peer, base_rtt, noise });
+    if !silent.is_empty() {
+        state.events.push_back(Event::Silent { peer, labels: silent });
+        sweep(state, peer, now);
+    }
     open_waiting(state, peer, now);
 }
 

@@ -2,7 +2,7 @@ use super::{
     control::Control,
     datagram::{Arrival, Placement},
     peers, sealing,
-    state::{CALIBRATION, MAX_REPLIES, State, Timer},
+    state::{CALIBRATION, LABELS, MAX_REPLIES, State, Timer},
     transmit,
 };
 use crate::{
@@ -72,6 +72,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     };
     if known.ours == connection {
         (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
+        known.last_label = arrival.label;
         if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| state.confirmed.len() < MAX_REPLIES) {
             state.confirmed.push((peer, arrival.label, from.at));
         }
@@ -81,7 +82,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     }
     match packet {
         Packet::Hello { .. } | Packet::Retry { .. } => {}
-        Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting),
+        Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting, arrival.label),
         Packet::Data { data, payload, .. } => on_data(state, now, peer, arrival, &data, payload, places),
         Packet::Ack { stream, ack, transmission, held, .. } => {
             on_ack(state, now, peer, stream, &ack, (transmission, held), arrival.label);
@@ -269,6 +270,9 @@ fn sample(of: &Transmissions, (number, held): (u32, Time), now: Time, max: Time)
 }
 
 fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
+    if echo.stream == LABELS {
+        return peers::on_answer(state, now, peer, echo.tag);
+    }
     let (sent, max) = ((echo.transmission, echo.held), state.settings.peer_timeout);
     let Some(known) = state.peer(peer) else { return };
     if echo.stream == CALIBRATION {
@@ -298,10 +302,11 @@ fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
 pub(super) fn receiver_timer(state: &mut State, peer: u32, stream: u32, at: Time, now: Time) {
     let transport = state.transports.get(peer as usize).and_then(Option::as_ref).unwrap_or(&state.transport);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let label = known.last_label;
     let Some(incoming) = known.incoming.get_mut(&stream).filter(|incoming| incoming.timer_at == at) else { return };
     incoming.timer_at = Time::MAX;
     if let Some(ack) = incoming.receiver().on_timer(transport, now) {
-        state.send_control(peer, 0, Control::Ack { stream, ack, transmission: 0, arrived: now });
+        state.send_control(peer, label, Control::Ack { stream, ack, transmission: 0, arrived: now });
     } else if let Some(due) = incoming.receiver().deadline() {
         incoming.timer_at = due;
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream })));

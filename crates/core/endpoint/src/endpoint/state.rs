@@ -75,6 +75,8 @@ pub(super) const MAX_CONTROL_PER_PEER: usize = 1024;
 /// Maximum queued replies to unknown addresses, and verified HELLOs.
 pub(super) const MAX_REPLIES: usize = 256;
 pub(super) const CALIBRATION: u32 = u32::MAX;
+/// Of probes of labels, which measure nothing.
+pub(super) const LABELS: u32 = u32::MAX - 1;
 /// Size in packets that schemes receive for a stream, which has no end.
 pub(super) const STREAM_PACKETS: u64 = 1 << 20;
 

@@ -19,7 +19,7 @@ use crate::{
 use anabranch_endpoint::{CloseReason, Entropy, Event, SendError, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, PeerId, WireError};
+use anabranch_wire::{Datapath, Driver, PeerId, WireError, transfer::silent_text};
 use parts::{Attempt, Listener, Ours, Peer, Receiver, Request, Sender, StickyError};
 use placing::Places;
 use std::{
@@ -290,6 +290,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn on_event(&mut self, event: Event) {
         match event {
             Event::Open { .. } => {}
+            Event::Silent { peer, labels } => {
+                let text = silent_text(&labels, self.driver.datapath().labels_at(peer));
+                log::say(Level::Warn, &format!("{}: {text}", self.named(peer)));
+            }
             Event::Sent { peer, stream, message, delivered } => {
                 if stream > 0 {
                     self.acknowledged(peer, stream as usize - 1, message, &delivered);

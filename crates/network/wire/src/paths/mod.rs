@@ -92,38 +92,58 @@ impl LabelPath {
     }
 }
 
+/// Labels by the paths that they lead over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// Paths, each as its labels; empty if no switch replied.
+    pub paths: Vec<Vec<u32>>,
+    /// Labels among them whose known switches fit several paths, or none; each counts as a path.
+    pub unknown: Vec<u32>,
+}
+
 /// Groups labels that share their switches.
 ///
-/// A switch that did not reply is ignored where one behind it did, as far as the
-/// others distinguish all paths; other labels with fewer known switches are excluded. The result is empty if no switch
-/// replied.
-pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
+/// A switch that did not reply is ignored as far as the others distinguish all paths.
+pub fn groups(found: &[LabelPath]) -> Groups {
     type Switches = Vec<Option<Ipv4Addr>>;
     let known = |switches: &Switches| switches.iter().flatten().count();
-    let mut traced: Vec<(Switches, u32)> = found.iter().map(|path| (path.switches(), path.label.into())).collect();
-    traced.sort_by_key(|(switches, _)| std::cmp::Reverse(known(switches)));
-    let Some(length) = traced.first().map(|(switches, _)| switches.len()).filter(|length| *length > 0) else {
-        return Vec::new();
+    let length = found.iter().map(|path| path.switches().len()).max().unwrap_or(0);
+    if length == 0 {
+        return Groups::default();
+    }
+    let whole = |path: &LabelPath| {
+        let mut switches = path.switches();
+        // Without a reply of the destination the last switches may have been silent, as many as others have.
+        let end = path.hops.iter().position(|hop| hop.is_some_and(|hop| hop.is_last));
+        switches.resize(end.unwrap_or(length).max(switches.len()), None);
+        (switches, u32::from(path.label))
     };
+    let mut traced: Vec<(Switches, u32)> = found.iter().map(whole).collect();
+    traced.sort_by_key(|(switches, _)| std::cmp::Reverse(known(switches)));
     let mut groups: BTreeMap<Switches, Vec<u32>> = BTreeMap::new();
-    for (switches, label) in traced.into_iter().filter(|(switches, _)| switches.len() == length) {
+    let mut unknown = Vec::new();
+    for (switches, label) in traced {
         // Every group has a label with as many known switches or more.
-        let fits =
-            |other: &&Switches| switches.iter().zip(other.iter()).all(|(own, other)| own.is_none() || own == other);
+        let pairs = |other: &Switches| switches.len() == other.len() && known(&switches) > 0;
+        let fits = |other: &&Switches| {
+            pairs(other) && switches.iter().zip(other.iter()).all(|(own, other)| own.is_none() || own == other)
+        };
         let differs = |other: &Switches| {
             let mut pairs = switches.iter().zip(other);
-            pairs.any(|(own, other)| own.is_some() && other.is_some() && own != other)
+            switches.len() != other.len() || pairs.any(|(own, other)| own.is_some() && other.is_some() && own != other)
         };
         let mut fitting = groups.keys().filter(fits);
         match (fitting.next().cloned(), fitting.next()) {
             (Some(only), None) => groups.entry(only).or_default().push(label),
             (None, _) if groups.keys().all(differs) => groups.entry(switches).or_default().push(label),
-            _ => {}
+            _ => unknown.push(label),
         }
     }
-    let mut groups: Vec<Vec<u32>> = groups.into_values().collect();
-    groups.iter_mut().for_each(|group| group.sort_unstable());
-    groups
+    unknown.sort_unstable();
+    let mut paths: Vec<Vec<u32>> = groups.into_values().collect();
+    paths.iter_mut().for_each(|group| group.sort_unstable());
+    paths.extend(unknown.iter().map(|label| vec![*label]));
+    Groups { paths, unknown }
 }
 
 /// Returns the IPv4 address of an endpoint.
@@ -149,19 +169,20 @@ pub fn check_network(to: IpAddr) -> Result<(), PathError> {
 }
 
 /// Describes the paths to `to` that `labels` labels lead over.
-pub fn describe(paths: &[Vec<u32>], labels: usize, to: &str) -> String {
-    match paths.iter().map(Vec::len).sum::<usize>() {
-        0 => format!("no switch towards {to} replied: each of {labels} labels counts as a path"),
-        traced => {
-            let plural = if paths.len() == 1 { "" } else { "s" };
-            let mut text = format!("{traced} of {labels} labels lead over {} path{plural}", paths.len());
-            if traced < labels {
-                text +=
-                    &format!("; no switch replied for some hops of the other {}, which are not used", labels - traced);
-            }
-            text
-        }
+pub fn describe(groups: &Groups, labels: usize, to: &str) -> String {
+    let (unknown, paths) = (groups.unknown.len(), groups.paths.len());
+    if paths == 0 {
+        return format!("no switch towards {to} replied: each of {labels} labels counts as a path");
     }
+    let known = paths - unknown;
+    let plural = if known == 1 { "" } else { "s" };
+    let mut text = format!("{} of {labels} labels lead over {known} path{plural}", labels - unknown);
+    if unknown > 0 {
+        text += &format!(
+            "; of the other {unknown} too few switches replied (Linux: net.ipv4.icmp_ratelimit), and each counts as a path"
+        );
+    }
+    text
 }
 
 /// Traces the hops of each label.
@@ -212,7 +233,11 @@ mod tests {
             path(3, &[Some(1), None, None]),
             path(4, &[Some(1), Some(2)]),
         ];
-        assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
+        let grouped = |paths: &[&[u32]], unknown: &[u32]| Groups {
+            paths: paths.iter().map(|path| path.to_vec()).chain(unknown.iter().map(|label| vec![*label])).collect(),
+            unknown: unknown.to_vec(),
+        };
+        assert_eq!(groups(&found), grouped(&[&[1, 4], &[0, 2]], &[3]), "label 3 may lead over either");
         // The first switch limits its replies: what is behind it distinguishes labels 2, 3 and 5, label 4 may lead over any.
         let limited = [
             path(0, &[Some(1), Some(3), Some(9)]),
@@ -222,13 +247,22 @@ mod tests {
             path(4, &[Some(1), None, Some(9)]),
             path(5, &[None, Some(4), Some(9)]),
         ];
-        assert_eq!(groups(&limited), [vec![5], vec![1, 3], vec![0, 2]]);
+        assert_eq!(groups(&limited), grouped(&[&[5], &[1, 3], &[0, 2]], &[4]));
         // A hop that only one of two has shown leaves open whether they differ.
         let open = [path(0, &[Some(1), None, Some(5), Some(9)]), path(1, &[None, Some(4), Some(5), Some(9)])];
-        assert_eq!(groups(&open), [vec![0]]);
+        assert_eq!(groups(&open), grouped(&[&[0]], &[1]));
         // The second switch never replies, and hops behind it are unknown.
         let unresponsive = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
-        assert_eq!(groups(&unresponsive), [vec![0, 1]]);
-        assert!(groups(&[path(0, &[None, None]), path(1, &[Some(9)])]).is_empty(), "no switch answers");
+        assert_eq!(groups(&unresponsive), grouped(&[&[0, 1]], &[]));
+        // The last switch has replied to one label alone, and a label whose switches are all silent may lead over any.
+        let late = [
+            path(0, &[Some(1), Some(2), Some(4)]),
+            path(1, &[Some(1), Some(3), None, None]),
+            path(2, &[Some(1), Some(2), None, None]),
+            path(3, &[None, None]),
+        ];
+        assert_eq!(groups(&late), grouped(&[&[0, 2], &[1]], &[3]));
+        assert_eq!(describe(&groups(&late), 4, "there").matches("3 of 4 labels lead over 2 paths").count(), 1);
+        assert!(groups(&[path(0, &[None, None]), path(1, &[Some(9)])]).paths.is_empty(), "no switch answers");
     }
 }

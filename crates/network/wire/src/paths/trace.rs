@@ -17,6 +17,11 @@ use std::{
 const QUESTION: usize = 32;
 /// Attempts per hop.
 const TRIES: u32 = 3;
+/// Interval of further attempts where switches limit ICMP errors: Linux sends six at once and then one per second to an
+/// address (`net.ipv4.icmp_ratelimit`).
+const PACE: Duration = Duration::from_millis(1050);
+/// Maximum time that a trace spends with them.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Labels probed at once; switches delay ICMP errors under larger bursts.
 const BATCH: usize = 16;
 /// Consecutive silent hops after which probing of a label stops.
@@ -55,6 +60,10 @@ pub struct Trace {
     /// Probes of that hop, until all have replied or timed out.
     probes: Vec<Probe>,
     tries: u32,
+    /// Silent probes of that hop, and further attempts since one has replied.
+    silent: usize,
+    idle: u32,
+    paced_until: Option<Instant>,
     until: Instant,
 }
 
@@ -103,6 +112,9 @@ impl Trace {
             ttl: 0,
             probes: Vec::new(),
             tries: 0,
+            silent: 0,
+            idle: 0,
+            paced_until: None,
             until: Instant::now(),
         })
     }
@@ -134,7 +146,8 @@ impl Trace {
             let now = Instant::now();
             let is_over = self.ends_at.is_some_and(|end| now >= end);
             if self.probes.iter().all(|probe| probe.reply.is_some()) || is_over || now >= self.until {
-                if self.tries < TRIES && !is_over && self.probes.iter().any(|probe| probe.reply.is_none()) {
+                let silent = self.probes.iter().filter(|probe| probe.reply.is_none()).count();
+                if silent > 0 && !is_over && (self.tries < TRIES || self.is_limited(silent, now)) {
                     self.send()?;
                     continue;
                 }
@@ -182,12 +195,40 @@ impl Trace {
                 self.ttl += 1;
                 let sent_at = Instant::now();
                 self.probes = open.into_iter().map(|label| Probe { label, sent_at, reply: None }).collect();
-                self.tries = 0;
+                (self.tries, self.silent, self.idle) = (0, 0, 0);
                 return self.send().map(|()| true);
             }
             (self.batch, self.ttl) = (end, 0);
         }
         Ok(false)
+    }
+
+    /// Returns `true` if further attempts are worth their time: switches of this hop distinguish paths of silent labels, and reply
+    /// to ever more of them.
+    fn is_limited(&mut self, silent: usize, now: Instant) -> bool {
+        let mut open = self.probes.iter().filter(|probe| probe.reply.is_none());
+        let is_open = open.any(|probe| self.may_differ(probe.label));
+        // The first of them comes right after the others.
+        self.idle = if silent == self.silent { self.idle + 1 } else { 0 };
+        self.silent = silent;
+        is_open && self.idle < 2 && now < *self.paced_until.get_or_insert(now + PATIENCE)
+    }
+
+    /// Returns `true` if the known switches of a label leave open which of several it has at this hop.
+    fn may_differ(&self, label: usize) -> bool {
+        let own = &self.paths[label].hops;
+        let fits = |path: &&LabelPath| {
+            let mut pairs =
+                own.iter().zip(&path.hops).filter_map(|(own, other)| Some((own.as_ref()?, other.as_ref()?)));
+            pairs.all(|(own, other)| own.at == other.at)
+        };
+        let at = |path: &LabelPath| {
+            let of_probe = || self.probes.iter().find(|probe| probe.label == usize::from(path.label))?.reply;
+            path.hops.get(usize::from(self.ttl) - 1).copied().unwrap_or_else(of_probe).filter(|hop| !hop.is_last)
+        };
+        let mut switches = self.paths.iter().filter(fits).filter_map(at);
+        let first = switches.next();
+        switches.any(|hop| first.is_some_and(|first| first.at != hop.at))
     }
 
     /// Sends the probes that have no reply.
@@ -210,7 +251,7 @@ impl Trace {
             }
         }
         self.tries += 1;
-        self.until = Instant::now() + self.timeout;
+        self.until = Instant::now() + if self.tries > TRIES { PACE.max(self.timeout) } else { self.timeout };
         Ok(())
     }
 

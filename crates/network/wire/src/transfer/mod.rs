@@ -5,7 +5,7 @@ mod perform;
 
 pub use perform::{Conductor, Destination, Order, Progress, Record, Report, TransferPlan, perform};
 
-use crate::{Datapath, Driver, PeerId, WireError};
+use crate::{Datapath, Driver, Label, PeerId, WireError};
 use anabranch_endpoint::{CloseReason, Counters, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
@@ -67,6 +67,8 @@ pub struct Sent {
     pub base_rtt: Time,
     /// Noise floor: round trips up to this much above the base count as uncongested.
     pub noise: Time,
+    /// Labels over which no reply came, in the end; they carried nothing.
+    pub silent: Vec<Label>,
     /// Counters of the sender.
     pub counters: Counters,
     /// Longest time for which the sender was descheduled.
@@ -142,6 +144,25 @@ pub enum TransferError {
 
 fn lost(at: SocketAddr, reason: CloseReason) -> TransferError {
     TransferError::Lost { at, reason: close_reason_text(reason) }
+}
+
+/// Returns which labels do not reply, as ports where they are ports from that of `at` on; empty: none any more.
+pub fn silent_text(labels: &[Label], at: Option<SocketAddr>) -> String {
+    let what = if at.is_some() { "UDP ports" } else { "labels" };
+    let first = at.map_or(0, |at| u32::from(at.port()));
+    let rows = labels.chunk_by(|label, next| label + 1 == *next);
+    let row = |row: &[Label]| match row {
+        [one] => (first + one).to_string(),
+        _ => format!("{}-{}", first + row[0], first + row[row.len() - 1]),
+    };
+    match labels {
+        [] => format!("all {what} reply now"),
+        _ => {
+            let rows: Vec<String> = rows.map(row).collect();
+            let of = at.map_or_else(String::new, |at| format!(" of {}", at.ip()));
+            format!("no reply over {what} {}{of} (firewall or NAT?); the other labels carry all data", rows.join(", "))
+        }
+    }
 }
 
 /// An MTU counts them.
@@ -221,10 +242,11 @@ pub fn send_over<D: Datapath>(
         destinations: vec![to],
         orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }],
     };
-    let report = perform(driver, &plan, &mut Sending { fill, poll })?;
+    let mut report = perform(driver, &plan, &mut Sending { fill, poll })?;
     let record = report.records.into_iter().flatten().next().unwrap_or_default();
     let (base_rtt, noise) = report.round_trips[0];
-    Ok(Sent { record, base_rtt, noise, counters: report.counters, longest_pause: report.longest_pause })
+    let silent = report.silent.swap_remove(0);
+    Ok(Sent { record, base_rtt, noise, silent, counters: report.counters, longest_pause: report.longest_pause })
 }
 
 struct Serving<'a> {

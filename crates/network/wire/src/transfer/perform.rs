@@ -87,6 +87,8 @@ pub struct Report {
     pub records: Vec<Option<Record>>,
     /// Base round trip and noise floor per destination; zero if it was never reached.
     pub round_trips: Vec<(Time, Time)>,
+    /// Labels per destination over which no reply came, in the end; they carried nothing.
+    pub silent: Vec<Vec<Label>>,
     /// Counters of the endpoint.
     pub counters: Counters,
     /// Longest time for which the endpoint was descheduled.
@@ -183,6 +185,8 @@ struct Performance<'a, D> {
     /// Base round trip and noise floor of connected destinations.
     round_trips: Vec<Option<(Time, Time)>>,
     /// The first `over` are done, the next began at `began`.
+    /// Labels that do not reply, per destination.
+    silent: Vec<Vec<Label>>,
     rounds: Vec<u32>,
     over: usize,
     began: Option<Time>,
@@ -215,6 +219,7 @@ pub fn perform<D: Datapath>(
         conductor,
         departed: vec![false; peers.len()],
         round_trips: vec![None; peers.len()],
+        silent: vec![Vec::new(); peers.len()],
         peers,
         states: plan.orders.iter().map(|_| OrderState::default()).collect(),
         pieces: BTreeMap::new(),
@@ -270,6 +275,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(Report {
             records,
             round_trips: self.round_trips.into_iter().map(Option::unwrap_or_default).collect(),
+            silent: self.silent,
             counters: self.driver.endpoint().0.counters(),
             longest_pause: self.driver.longest_pause(),
         })
@@ -283,6 +289,11 @@ impl<D: Datapath> Performance<'_, D> {
                 Event::Open { peer, base_rtt, noise } => {
                     if let Some(at) = self.peers.iter().position(|known| *known == peer) {
                         self.round_trips[at] = Some((base_rtt, noise));
+                    }
+                }
+                Event::Silent { peer, labels } => {
+                    if let Some(at) = self.peers.iter().position(|known| *known == peer) {
+                        self.silent[at] = labels;
                     }
                 }
                 Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),

@@ -341,6 +341,11 @@ impl Datapath for UdpPath {
         self.peers.get(peer).map(|remote| remote.of.at)
     }
 
+    fn labels_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        let remote = self.peers.get(peer)?;
+        Some(if remote.is_called { remote.of.at } else { self.at })
+    }
+
     fn release(&mut self, peer: PeerId) {
         self.peers.release(peer);
     }
@@ -353,7 +358,7 @@ impl Datapath for UdpPath {
             let (Source { at: destination, local, .. }, socket) = match to {
                 To::Address(of) => (of, if of.reply_of.is_some() { 0 } else { label }),
                 To::Peer(peer) => match self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))? {
-                    Remote { of, is_called: true, .. } => {
+                    Remote { of, is_called: true, .. } if label < self.labels => {
                         let Some(at) = address(of.at, label) else {
                             sent += 1;
                             continue;
@@ -363,7 +368,7 @@ impl Datapath for UdpPath {
                     Remote { of, ports, .. } => {
                         let mapped = ports.get(label as usize).copied().filter(|port| *port != 0);
                         let at = SocketAddr::new(of.at.ip(), mapped.unwrap_or(of.at.port()));
-                        (Source { at, ..*of }, label)
+                        (Source { at, ..*of }, label % self.labels)
                     }
                 },
             };
@@ -441,6 +446,9 @@ impl Datapath for UdpPath {
                 // Only the first socket calls, so to others the label of a sender is that of the socket.
                 let known = self.peers.known.get(&meta.addr).filter(|known| known.label == 0 || socket_label == 0);
                 let label = known.map_or(0, |known| known.label).max(socket_label as Label);
+                // Its labels are not those by which it is called: replies reverse the ports that it has chosen.
+                let is_called = known.and_then(|known| self.peers.get(known.peer)).is_some_and(|peer| peer.is_called);
+                let label = if is_called && socket_label > 0 { self.labels + label } else { label };
                 let (peer, reply_of) = match known {
                     Some(Known { peer, is_confirmed: true, .. }) => (Some(*peer), None),
                     other => (None, other.map(|known| known.peer)),

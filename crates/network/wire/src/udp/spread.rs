@@ -11,7 +11,7 @@ const DRAWS: u64 = 3_000;
 type Tuple = ([u32; 2], [u16; 2]);
 type Hash = fn(Tuple) -> u32;
 
-/// `layer3+4` of Linux' bonds (`bond_ip_hash`, drivers/net/bonding/bond_main.c).
+/// `layer3+4` of Linux' bonds (`bond_ip_hash`, `drivers/net/bonding/bond_main.c`).
 fn layer34((ips, [source, destination]): Tuple) -> u32 {
     // The fields as they are in memory, read on a little-endian machine.
     let ports = (u32::from(source) << 16 | u32::from(destination)).swap_bytes();

@@ -74,7 +74,7 @@ impl Pair {
                 self.held = (self.held.0.max(held.0), self.held.1.max(held.1));
                 while let Some(event) = endpoint.poll_event() {
                     match event {
-                        Event::Open { .. } => {}
+                        Event::Open { .. } | Event::Silent { .. } => {}
                         Event::Received { stream, message, bytes, .. } => {
                             let messages = self.received[me].entry(stream).or_default();
                             assert_eq!(messages.len() as u64, message - self.first, "in order, each once");

@@ -292,6 +292,7 @@ fn endpoint_transfer(
                             (cpu, start, open) = (cpu_seconds(), Instant::now(), true);
                         }
                         Event::Sent { .. } => sent += 1,
+                        Event::Silent { .. } => {}
                         Event::Lost { .. } => return Err(stalled()),
                         Event::Received { .. } | Event::Refused { .. } => {}
                     }
