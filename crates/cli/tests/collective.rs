@@ -174,13 +174,19 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
         let tuned = python("tuner.py", &[at, "1.2"]).expect("Python");
         assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
     }
-    assert_output(
-        &["stats", "--folder", at, "--set", "load_balancer.hopper.th_cong=3"],
-        0,
-        &["2 processes", "th_cong=3"],
-    );
-    assert_output(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_kong=3"], 2, &["--set", "th_cong"]);
-    assert_output(&["stats", "--folder", at, "--set", "load_balancer.scheme=reps"], 0, &["2 processes"]);
+    // Without a selection several processes are a list, and none is changed.
+    let pids: Vec<String> =
+        seen["processes"].as_array().expect("a list").iter().map(|of| of["pid"].to_string()).collect();
+    let set = ["stats", "--folder", at, "--set", "load_balancer.scheme=prime"];
+    assert_output(&set, 2, &["--all", "--pid", &pids[0], &pids[1], "scheme hopper, to 127.0.0.1:"]);
+    assert_eq!(snapshot()["processes"][1]["scheme"], "hopper");
+    let set = |value: &str, by: &[&str], code, words: &[&str]| {
+        assert_output(&[&["stats", "--folder", at, "--set", value], by].concat(), code, words);
+    };
+    set("load_balancer.hopper.th_cong=3", &["--all"], 0, &["2 processes", "th_cong=3"]);
+    set("load_balancer.hopper.th_kong=3", &["--all"], 2, &["--set", "th_cong"]);
+    set("load_balancer.scheme=ar", &["--pid", &pids[0]], 2, &["`ar`", "switches choose", "`reps`"]);
+    set("load_balancer.scheme=reps", &["--pid", &pids.join(",")], 0, &["2 processes"]);
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(snapshot()["processes"][1]["scheme"], "reps");
     // The next `stats` removes the pages of a killed job.

@@ -44,15 +44,54 @@ fn receiver_counts_from_first_packet() {
     let folder = Folder::new("wire-rate");
     for (bytes, rated) in [("1MB", true), ("1kB", false)] {
         let (child, at) = serve(&folder, &["--format", "json", "--set", "wire.labels=4"]);
-        let words = ["send", "--to", &at, "--bytes", bytes, "--set", "wire.rate=20Mbps", "--scheme", "ecmp"];
+        let words = [
+            "send",
+            "--to",
+            &at,
+            "--bytes",
+            bytes,
+            "--set",
+            "wire.rate=20Mbps",
+            "--scheme",
+            "ecmp",
+            "--format",
+            "json",
+        ];
         let sent = folder.run(&words);
         let server = child.wait_with_output().unwrap();
         assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
         let rate = json(&server)["goodput_bps"].as_f64();
         println!("{bytes}: {rate:?}");
+        // Both endpoints print the time that the receiver has measured.
+        let of = |value: serde_json::Value, took: &str| (value["goodput_bps"].as_f64(), value[took].as_u64());
+        assert_eq!(of(json(&sent), "received_in_ps"), of(json(&server), "took_ps"));
         assert_eq!(rate.is_some(), rated, "{}", stdout(&server));
         assert!(rate.is_none_or(|rate| (1e6..22e6).contains(&rate)), "{rate:?}");
     }
+}
+
+/// Three digits and a unit, wherever a time is printed; and a note where every packet takes a system call.
+#[test]
+fn times_are_short_and_single_packets_are_noted() {
+    let folder = Folder::new("wire-text");
+    let (child, at) = serve(&folder, &["--set", "wire.labels=64"]);
+    // Slow packets leave one by one.
+    let words = ["send", "--to", &at, "--bytes", "1MB", "--set", "wire.labels=64", "--set", "wire.rate=50Mbps"];
+    let sent = folder.run(&words);
+    let server = child.wait_with_output().unwrap();
+    assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
+    for text in [stdout(&sent), stdout(&server)] {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let times: Vec<&str> = words
+            .windows(2)
+            .filter(|two| ["ps", "ns", "us", "ms", "s"].contains(&two[1].trim_end_matches(',')))
+            .map(|two| two[0])
+            .collect();
+        assert!(!times.is_empty() && times.iter().all(|time| time.len() <= 4), "{times:?} in {text}");
+    }
+    let calls = stdout(&sent).lines().find_map(|line| line.strip_prefix("packets per system call").map(str::to_string));
+    assert!(calls.is_some_and(|calls| calls.trim().starts_with("1.")), "{}", stdout(&sent));
+    assert!(stderr(&sent).contains("GSO") && stderr(&sent).contains("loopback"), "{}", stderr(&sent));
 }
 
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
@@ -145,6 +184,18 @@ fn invalid_transfers_are_refused_in_one_message() {
     message(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
     message(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
     message(&["send", "--to", "127.0.0.1:9", "--set", "transport.congestion_control=cubic"], &["cubic", "dctcp"]);
+    // Load balancers of switches, as on a testbed.
+    for (scheme, instead) in
+        [("ar", "reps"), ("conga", "flowlet"), ("hf2t", "flowlet"), ("rr", "rr-host"), ("packet-random", "ops")]
+    {
+        let set = format!("load_balancer.scheme={scheme}");
+        for by in [["--scheme", scheme], ["--set", &set]] {
+            message(
+                &[&["send", "--to", "127.0.0.1:9"][..], &by].concat(),
+                &[&format!("`{scheme}`"), "switches", instead],
+            );
+        }
+    }
     message(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
     message(
         &["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"],

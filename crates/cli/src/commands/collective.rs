@@ -267,7 +267,7 @@ fn print_outcome(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], for
     ];
     if !outcome.rounds.is_empty() {
         let took = Time::from_ns((outcome.seconds() * 1e9) as u64);
-        rows.push(row("median round", format!("{took} of {} rounds", outcome.rounds.len())));
+        rows.push(row("median round", format!("{} of {} rounds", took.rounded(), outcome.rounds.len())));
         rows.push(row("bus bandwidth", format!("{:.1} Mbit/s", bandwidth / 1e6)));
         rows.push(row("elements", "all correct".into()));
     }

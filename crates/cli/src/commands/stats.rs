@@ -29,9 +29,12 @@ pub(crate) struct Stats {
     /// Change a parameter of the scheme in running processes, for example load_balancer.hopper.alpha=0.1
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "watch")]
     set: Vec<String>,
-    /// Restrict to this process, by its PID
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
+    /// Restrict to these processes, by their PIDs
+    #[arg(long, value_name = "PID,...", value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// With --set: change every process, where several run
+    #[arg(long, requires = "set", conflicts_with = "pid")]
+    all: bool,
     /// Directory of the statistics pages [default: ANABRANCH_STATS, else /dev/shm]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -85,7 +88,7 @@ fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skip
     let mut seen = Vec::new();
     for file in found.pages {
         match page::read(&file) {
-            Ok(page) if arguments.pid.is_none_or(|pid| pid == page.pid) => seen.push((file, page)),
+            Ok(page) if arguments.pid.is_empty() || arguments.pid.contains(&page.pid) => seen.push((file, page)),
             Ok(_) => {}
             // The process may have ended meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -97,9 +100,9 @@ fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skip
 
 fn read_pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
     let found = pages(arguments, folder)?;
-    match arguments.pid {
-        Some(pid) if found.0.is_empty() => Err(no_page_of(pid, folder)),
-        _ => Ok(found),
+    match arguments.pid.iter().find(|pid| found.0.iter().all(|(_, page)| page.pid != **pid)) {
+        Some(pid) => Err(no_page_of(*pid, folder)),
+        None => Ok(found),
     }
 }
 
@@ -121,6 +124,21 @@ fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
     note_skipped(&skipped, folder);
     if seen.is_empty() {
         return Err(Failure::input(format!("--set: no process has a statistics page in {}", folder.display())));
+    }
+    if let ([_, _, ..], true) = (&seen[..], arguments.pid.is_empty() && !arguments.all) {
+        let one = |(_, page): &ProcessPage| {
+            let mut peers: Vec<String> = page.slots.iter().map(|slot| slot.peer().to_string()).collect();
+            peers.dedup();
+            let more = if peers.len() > 1 { format!(" and {} more", peers.len() - 1) } else { String::new() };
+            let to = peers.first().map_or_else(|| ", no connections".into(), |to| format!(", to {to}{more}"));
+            format!("\n  {}: scheme {}{to}", page.pid, page.scheme)
+        };
+        return Err(Failure::input(format!(
+            "--set: {} processes have a statistics page in {}; expected --pid with those to change, or --all:{}",
+            seen.len(),
+            folder.display(),
+            seen.iter().map(one).collect::<String>()
+        )));
     }
     let mut answers = Vec::new();
     for (file, page) in &seen {

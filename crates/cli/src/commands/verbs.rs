@@ -63,7 +63,7 @@ fn print_served(served: &Served, format: Format) {
         Format::Table => {
             let verdict = if ours == theirs { "checksums equal" } else { "CHECKSUMS DIFFER" };
             let (bytes, checksum) = (count(ours.bytes), ours.checksum);
-            print(&format!("{bytes} B from {from} in {took}, {text}, CRC-32 {checksum:08x}, {verdict}\n"));
+            print(&format!("{bytes} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n", took.rounded()));
         }
     }
 }
@@ -127,18 +127,23 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
         Format::Table => {
             let row = |what: &str, value: String| vec![what.to_string(), value];
             let mut rows = vec![
-                row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
+                row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took.rounded())),
                 row("goodput", text),
                 row("CRC-32 of both peers", format!("{:08x}", sent.summary.checksum)),
                 row("scheme", format!("{scheme} over {} queue pairs", c.queues)),
                 row(
                     "base round trip",
-                    format!("{} of a chunk, {} of a probe, and {} of noise", sent.base, sent.probe, sent.noise),
+                    format!(
+                        "{} of a chunk, {} of a probe, and {} of noise",
+                        sent.base.rounded(),
+                        sent.probe.rounded(),
+                        sent.noise.rounded()
+                    ),
                 ),
                 row("chunks", format!("{}, {} retransmitted", count(c.chunks), count(c.again))),
                 row("path changes", count(c.path_switches)),
                 row("probes", count(c.probes)),
-                row("labels changed", format!("{}, in {} total", count(c.relabelled), c.relabel_time)),
+                row("labels changed", format!("{}, in {} total", count(c.relabelled), c.relabel_time.rounded())),
             ];
             for (label, chunks) in sent.by_label.iter().filter(|(_, chunks)| *chunks > 0) {
                 rows.push(row(&format!("chunks from port {}", source_port(*label)), count(*chunks)));
@@ -146,7 +151,7 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
             if let Some(error) = &sent.last_error {
                 rows.push(row("aborted by hardware", format!("{}, last error: {error}", count(c.failed))));
             }
-            rows.push(row("longest pause of this process", sent.longest_pause.to_string()));
+            rows.push(row("longest pause of this process", sent.longest_pause.rounded()));
             print(&table(&["what", "value"], &rows));
         }
     }

@@ -77,10 +77,20 @@ pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Returns the rate in bits per second, and as text.
-pub(super) fn goodput(bytes: u64, took: Time) -> (f64, String) {
+/// Minimum bytes for a rate: the receiver's time starts at the first datagram, whose own bytes must not matter.
+const MIN_RATED_BYTES: u64 = 64 << 10;
+
+/// Returns the rate in bits per second, and as text; `None` for too few bytes. `took` is the time that both endpoints know.
+pub(super) fn goodput(bytes: u64, took: Time) -> (Option<f64>, String) {
+    if bytes < MIN_RATED_BYTES {
+        return (None, "- (less than 64 KiB)".into());
+    }
     let rate = bytes as f64 * 8.0 / took.as_seconds().max(1e-9);
-    (rate, if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) })
+    (Some(rate), rate_text(rate))
+}
+
+fn rate_text(rate: f64) -> String {
+    if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) }
 }
 
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
@@ -145,13 +155,9 @@ fn print_refused(at: Option<SocketAddr>, reason: &str) {
     note(&format!("refused: {at} {reason}"));
 }
 
-/// Minimum bytes for a rate: the receiver's time starts at the first datagram, whose own bytes must not matter.
-const MIN_RATED_BYTES: u64 = 64 << 10;
-
 fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
     let (bytes, checksum) = (received.summary.bytes, received.summary.checksum);
-    let (rate, text) = Some(goodput(bytes, received.took)).filter(|_| bytes >= MIN_RATED_BYTES).unzip();
-    let text = text.map_or_else(String::new, |rate| format!(", {rate}"));
+    let (rate, text) = goodput(bytes, received.took);
     match format {
         Format::Json => print_json(&json!({
             "from": from.to_string(),
@@ -164,9 +170,9 @@ fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Fo
         Format::Table => {
             let verdict = if equal { "checksums equal" } else { "CHECKSUMS DIFFER" };
             print(&format!(
-                "{} B from {from} in {}{text}, CRC-32 {checksum:08x}, {verdict}\n",
+                "{} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n",
                 count(bytes),
-                received.took
+                received.took.rounded()
             ));
         }
     }
@@ -298,7 +304,8 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
     let mut before = (Time::ZERO, 0);
     let mut on_poll = |now: Time, acknowledged: u64| {
         if live {
-            let (_, rate) = goodput(acknowledged - before.1, now.saturating_sub(before.0));
+            let seconds = now.saturating_sub(before.0).as_seconds().max(1e-9);
+            let rate = rate_text((acknowledged - before.1) as f64 * 8.0 / seconds);
             eprint!("\r{} of {} B, {rate}      ", count(acknowledged), count(total));
             let _ = std::io::stderr().flush();
             before = (now, acknowledged);
@@ -316,13 +323,25 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
     })
 }
 
+/// Packets of a transfer from which on their system calls matter.
+const FEW_PACKETS: u64 = 100;
+
 fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, &[Vec<u32>]), format: Format) {
     // Without groups every label counts as a path.
     let paths = Some(paths).filter(|paths| !paths.is_empty());
     let over = paths.map_or_else(String::new, |paths| format!(", paths found: {}", paths.len()));
     let took = sent.record.confirmed.saturating_sub(sent.record.due);
-    let (rate, text) = goodput(sent.record.summary.bytes, took);
-    let (c, summary) = (sent.counters, sent.record.summary);
+    let (rate, text) = goodput(sent.record.summary.bytes, sent.record.received_in);
+    let (c, summary, [datagrams, calls]) = (sent.counters, sent.record.summary, sent.calls);
+    let per_call = (calls > 0).then(|| datagrams as f64 / calls as f64);
+    if per_call.is_some_and(|per_call| per_call < 2.0) && c.packets >= FEW_PACKETS {
+        let over = if to.ip().is_loopback() { ", and over loopback that limits the goodput" } else { "" };
+        note(&format!(
+            "{} packets left in {} system calls, without segmentation offload (GSO): that takes processor time{over}; wire.run_length=16 sends as many in a row over a label",
+            count(datagrams),
+            count(calls)
+        ));
+    }
     let per_label: Vec<String> = sent.record.per_label.iter().map(u64::to_string).collect();
     match format {
         Format::Json => print_json(&json!({
@@ -332,6 +351,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             "paths": paths,
             "bytes": summary.bytes,
             "took_ps": took.ps(),
+            "received_in_ps": sent.record.received_in.ps(),
             "goodput_bps": rate,
             "crc32": summary.checksum,
             "checksums_equal": true,
@@ -345,6 +365,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             "path_switches": c.path_switches,
             "packets_per_label": sent.record.per_label,
             "silent_labels": sent.silent,
+            "packets_per_call": per_call,
             "longest_pause_ps": sent.longest_pause.ps(),
         })),
         Format::Table => {
@@ -352,11 +373,14 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             print(&table(
                 &["what", "value"],
                 &[
-                    row("sent", format!("{} B to {to} in {}", count(summary.bytes), took)),
+                    row("sent", format!("{} B to {to} in {}", count(summary.bytes), took.rounded())),
                     row("goodput", text),
                     row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
                     row("scheme", format!("{scheme} over {labels} labels{over}")),
-                    row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
+                    row(
+                        "base round trip",
+                        format!("{}, and {} of noise", sent.base_rtt.rounded(), sent.noise.rounded()),
+                    ),
                     row(
                         "packets",
                         format!(
@@ -368,8 +392,9 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
                     ),
                     row("path changes", count(c.path_switches)),
                     row("packets per label", per_label.join(" ")),
+                    row("packets per system call", per_call.map_or_else(|| "-".into(), |n| format!("{n:.1}"))),
                     row("probes", count(c.probes)),
-                    row("longest pause of this process", sent.longest_pause.to_string()),
+                    row("longest pause of this process", sent.longest_pause.rounded()),
                 ],
             ));
         }

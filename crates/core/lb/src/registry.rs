@@ -12,7 +12,7 @@ mod alias;
 mod capabilities;
 mod errors;
 
-pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_pair, resolve};
+pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_host_side, check_pair, resolve};
 pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 

@@ -50,6 +50,20 @@ impl Time {
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e12
     }
+    /// Returns the time to three digits in the unit that fits: `103 ms`.
+    pub fn rounded(self) -> String {
+        // A number that three digits round up to 1000 is 1.00 of the next unit.
+        let of = UNITS.iter().find(|(name, scale)| *name == "s" || self.0 < scale.saturating_mul(1000) - scale / 2);
+        let (name, scale) = of.copied().unwrap_or(UNITS[0]);
+        let value = self.0 as f64 / scale as f64;
+        let decimals = match value {
+            _ if scale == 1 => 0,
+            ..9.995 => 2,
+            ..99.95 => 1,
+            _ => 0,
+        };
+        format!("{value:.decimals$} {name}")
+    }
     /// Returns the difference, or zero if `other` is later.
     pub const fn saturating_sub(self, other: Time) -> Time {
         Time(self.0.saturating_sub(other.0))
@@ -128,6 +142,23 @@ mod tests {
         assert!(matches!("us".parse::<Time>(), Err(UnitError::NoNumber { .. })));
         assert!(matches!("1.2.3us".parse::<Time>(), Err(UnitError::NoNumber { .. })));
         assert!(matches!("99999999999s".parse::<Time>(), Err(UnitError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn rounds_to_three_digits() {
+        for (ps, text) in [
+            (103_439_594_052_000, "103 s"),
+            (103_439_594_052, "103 ms"),
+            (68_123_000, "68.1 us"),
+            (1_734_000_000_000, "1.73 s"),
+            (9_996_000_000, "10.0 ms"),
+            (999_499_999, "999 us"),
+            (999_500_000, "1.00 ms"),
+            (7, "7 ps"),
+            (0, "0 ps"),
+        ] {
+            assert_eq!(Time::from_ps(ps).rounded(), text);
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_SCHEME",
-        meaning: "The scheme that chooses paths: a host scheme, or the host's side of an alias",
+        meaning: "The scheme that chooses paths: a host scheme, or an alias whose hosts choose them",
         expected: "a name of `anabranch list schemes`",
         default: "reps",
     },
@@ -494,10 +494,18 @@ pub(crate) fn changed(scheme: &HostParameters, settings: &str) -> Result<HostPar
 }
 
 fn named_scheme(of: &Entry, name: &str) -> Result<HostParameters, String> {
-    match HostParameters::named(name) {
-        Ok(host) => Ok(host),
-        Err(_) => registry::resolve(name).map(|(host, _)| host).map_err(|error| of.wrong(error)),
+    let own = HostParameters::named(name);
+    match registry::resolve(name) {
+        // `rr` is a host scheme, and a load balancer of switches.
+        Ok((host, _)) if own.as_ref().is_ok_and(|own| own.name() != host.name()) => {}
+        Ok((host, switch)) => {
+            registry::check_host_side(&host, &switch).map_err(|error| of.wrong(format!("found `{name}`: {error}")))?;
+            return Ok(host);
+        }
+        Err(error) if own.is_err() => return Err(of.wrong(error)),
+        Err(_) => {}
     }
+    own.map_err(|error| of.wrong(error))
 }
 
 fn read_entry(by: &str, entry: &str) -> Result<Entry, String> {
@@ -682,6 +690,8 @@ mod tests {
         };
         refused(&[("ANABRANCH_SHEME", "reps")], &["ANABRANCH_SHEME", "did you mean ANABRANCH_SCHEME?"]);
         refused(&[("ANABRANCH_SCHEME", "hoper")], &["ANABRANCH_SCHEME", "hoper", "hopper"]);
+        refused(&[("ANABRANCH_SCHEME", "hf2t")], &["ANABRANCH_SCHEME", "`hf2t`", "switches", "`flowlet`"]);
+        assert_eq!(read(&[("ANABRANCH_SCHEME", "rr")]).unwrap().scheme.name(), "rr");
         refused(&[("ANABRANCH_PATHS", "300")], &["labels", "300", "256"]);
         refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
         refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8888B"]);

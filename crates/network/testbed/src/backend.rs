@@ -9,6 +9,7 @@ use crate::{
     unlike::unlike,
 };
 use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
+use anabranch_lb::registry::{SchemeError, check_host_side};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
 use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Rate;
@@ -136,15 +137,13 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
         );
     }
     for balancer in &setup.load_balancers {
-        let (host, switch) = (balancer.host.name(), balancer.switch.name());
-        let makes_flowlets = balancer.host.capabilities().holds_for_flowlets();
-        if makes_flowlets || (host == "ecmp" && switch != "ecmp") {
+        if let Err(SchemeError::SwitchesChoose { switch, instead }) = check_host_side(&balancer.host, &balancer.switch)
+        {
             let reason = format!(
                 "found `{}`: its switches choose the paths (`{switch}`), and those of a testbed are the kernel's, with ECMP",
                 balancer.name
             );
-            let remedy =
-                format!("`{}`, whose hosts choose the paths, or the simulator (`--backend sim`)", nearest(switch));
+            let remedy = format!("`{instead}`, whose hosts choose the paths, or the simulator (`--backend sim`)");
             return refused("load_balancer.scheme".into(), &reason, &remedy);
         }
     }
@@ -163,15 +162,6 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
         return Err(RunError::Setup(message));
     }
     Ok(())
-}
-
-fn nearest(switch: &str) -> &'static str {
-    match switch {
-        "letflow" | "conga" | "conweave" => "flowlet",
-        "random" => "ops",
-        "rr" => "rr-host",
-        _ => "reps",
-    }
 }
 
 /// Refuses faults that cables of namespaces cannot have.

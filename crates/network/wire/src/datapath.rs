@@ -160,6 +160,11 @@ pub trait Datapath {
     /// Fails if sending is no longer possible.
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError>;
 
+    /// Returns the number of datagrams sent, and of system calls that sent them; none where datagrams need no calls.
+    fn sent(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
     /// Passes at most `max` arrived datagrams to `take` and returns their number.
     ///
     /// # Errors

@@ -105,6 +105,24 @@ pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters),
     Ok((host, switch))
 }
 
+/// Checks that hosts choose the paths of a pair, for networks whose switches hash and take no scheme.
+///
+/// # Errors
+/// [`SchemeError::SwitchesChoose`] names a scheme of hosts.
+pub fn check_host_side(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
+    let is_of_switches = host.name() == "ecmp" && switch.name() != "ecmp";
+    if !is_of_switches && !host.capabilities().holds_for_flowlets() {
+        return Ok(());
+    }
+    let instead = match switch.name() {
+        "letflow" | "conga" | "conweave" => "flowlet",
+        "random" => "ops",
+        "rr" => "rr-host",
+        _ => "reps",
+    };
+    Err(SchemeError::SwitchesChoose { switch: switch.name(), instead })
+}
+
 fn unknown(found: &str) -> Unknown {
     let unknown = Unknown::new("load balancer", found, ALIASES.iter().map(|alias| alias.name));
     // A name of one side is no alias: complete it with a partner.

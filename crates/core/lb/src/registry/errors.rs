@@ -52,6 +52,17 @@ pub enum SchemeError {
         /// Switch schemes compatible with the host scheme.
         switches: Vec<&'static str>,
     },
+    /// The switches would choose the paths, and those of a real network hash.
+    #[error(
+        "its switches choose the paths (`{switch}`), and those of a real network keep their own ECMP; expected \
+         `{instead}`, whose hosts choose the paths, or the simulator (`anabranch run`)"
+    )]
+    SwitchesChoose {
+        /// The switch scheme.
+        switch: &'static str,
+        /// A similar load balancer of hosts.
+        instead: &'static str,
+    },
     /// A parameter is outside its limits.
     #[error("{scheme}: {invalid}")]
     Invalid {

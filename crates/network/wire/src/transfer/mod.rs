@@ -25,36 +25,38 @@ pub struct Summary {
 
 struct SummaryMessage {
     summary: Summary,
-    /// `true`: the receiver's confirmation, `false`: the sender's total.
-    is_confirmation: bool,
+    /// Time that the receiver has measured ([`Received::took`]); `None`: the sender's total.
+    took: Option<Time>,
 }
 
 impl Summary {
-    fn write(self, is_confirmation: bool) -> Vec<u8> {
-        let mut message = vec![if is_confirmation { RECEIVED } else { SENT }];
+    fn write(self, took: Option<Time>) -> Vec<u8> {
+        let mut message = vec![if took.is_some() { RECEIVED } else { SENT }];
         message.extend_from_slice(&self.bytes.to_be_bytes());
         message.extend_from_slice(&self.checksum.to_be_bytes());
+        message.extend(took.map(|took| took.ps().to_be_bytes()).into_iter().flatten());
         message
     }
 
     fn read(message: &[u8]) -> Option<SummaryMessage> {
         let (kind, rest) = message.split_first()?;
-        let is_confirmation = match *kind {
-            SENT => false,
-            RECEIVED => true,
+        let (bytes, rest) = rest.split_first_chunk::<8>()?;
+        let (checksum, rest) = rest.split_first_chunk::<4>()?;
+        let summary = Summary { bytes: u64::from_be_bytes(*bytes), checksum: u32::from_be_bytes(*checksum) };
+        let took = match *kind {
+            SENT if rest.is_empty() => None,
+            RECEIVED => Some(Time::from_ps(u64::from_be_bytes(rest.try_into().ok()?))),
             _ => return None,
         };
-        let (bytes, checksum) = rest.split_first_chunk::<8>()?;
-        let checksum = u32::from_be_bytes(checksum.try_into().ok()?);
-        Some(SummaryMessage { summary: Summary { bytes: u64::from_be_bytes(*bytes), checksum }, is_confirmation })
+        Some(SummaryMessage { summary, took })
     }
 }
 
 /// Parses any bytes as a message, for fuzzing.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
-    if let Some(SummaryMessage { summary, is_confirmation }) = Summary::read(bytes) {
-        assert!(bytes.starts_with(&summary.write(is_confirmation)));
+    if let Some(SummaryMessage { summary, took }) = Summary::read(bytes) {
+        assert_eq!(bytes, summary.write(took));
     }
 }
 
@@ -73,6 +75,8 @@ pub struct Sent {
     pub counters: Counters,
     /// Longest time for which the sender was descheduled.
     pub longest_pause: Time,
+    /// Datagrams that the sender sent, and system calls for them ([`Datapath::sent`]).
+    pub calls: [u64; 2],
 }
 
 /// Result of an incoming transfer.
@@ -246,7 +250,8 @@ pub fn send_over<D: Datapath>(
     let record = report.records.into_iter().flatten().next().unwrap_or_default();
     let (base_rtt, noise) = report.round_trips[0];
     let silent = report.silent.swap_remove(0);
-    Ok(Sent { record, base_rtt, noise, silent, counters: report.counters, longest_pause: report.longest_pause })
+    let (counters, longest_pause, calls) = (report.counters, report.longest_pause, driver.datapath().sent());
+    Ok(Sent { record, base_rtt, noise, silent, counters, longest_pause, calls })
 }
 
 struct Serving<'a> {

@@ -68,6 +68,8 @@ pub struct Record {
     pub acknowledged: Time,
     /// Time at which the confirmation had arrived and every packet was acknowledged.
     pub confirmed: Time,
+    /// Time from the arrival of its first packet to that of the summary, as the receiver has measured it.
+    pub received_in: Time,
     /// Bytes and checksum, equal at the receiver.
     pub summary: Summary,
     /// Packets, retransmissions included.
@@ -361,8 +363,8 @@ impl<D: Datapath> Performance<'_, D> {
             }
             return Ok(());
         };
-        if statement.is_confirmation {
-            return self.confirmed(now, peer, stream, statement.summary);
+        if let Some(took) = statement.took {
+            return self.confirmed(now, peer, stream, statement.summary, took);
         }
         let Incoming { hasher, bytes, since } =
             self.incoming.remove(&(peer, stream)).unwrap_or_else(|| Incoming::new(began));
@@ -375,7 +377,7 @@ impl<D: Datapath> Performance<'_, D> {
             return self.lost(peer, CloseReason::Closed);
         }
         // The peer may be departed.
-        let word = summary.write(true);
+        let word = summary.write(Some(received.took));
         if self.driver.endpoint().0.send(now, peer, stream | CONFIRMATIONS, word.into()).is_ok() {
             self.unacknowledged.entry(peer).or_default().push_back(received.is_whole());
         }
@@ -383,7 +385,14 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    fn confirmed(&mut self, now: Time, peer: PeerId, stream: u32, theirs: Summary) -> Result<(), TransferError> {
+    fn confirmed(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        stream: u32,
+        theirs: Summary,
+        took: Time,
+    ) -> Result<(), TransferError> {
         let is_of = |(number, state): &(usize, &OrderState)| {
             let order = self.plan.orders[*number];
             self.peers[order.to] == peer
@@ -398,7 +407,7 @@ impl<D: Datapath> Performance<'_, D> {
             return Err(TransferError::Differs { at, theirs, ours });
         }
         let state = &mut self.states[number];
-        (state.confirmed, state.record.summary) = (true, ours);
+        (state.confirmed, state.record.summary, state.record.received_in) = (true, ours, took);
         state.settle(now);
         Ok(())
     }
@@ -489,7 +498,7 @@ impl<D: Datapath> Performance<'_, D> {
             let message = state.waiting.take().unwrap_or_else(|| {
                 if state.made == order.bytes {
                     let checksum = state.hasher.clone().finalize();
-                    return Summary { bytes: order.bytes, checksum }.write(false).into();
+                    return Summary { bytes: order.bytes, checksum }.write(None).into();
                 }
                 let size = (order.bytes - state.made).min(piece) as usize;
                 let mut message = vec![BYTES; size + 1];

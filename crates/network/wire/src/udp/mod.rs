@@ -63,6 +63,8 @@ pub struct UdpPath {
     /// One after the kernel or the device has refused runs.
     run: usize,
     turn: usize,
+    /// Datagrams and system calls.
+    sent: [u64; 2],
 }
 
 fn system(what: impl Into<String>, source: io::Error) -> WireError {
@@ -140,6 +142,7 @@ impl UdpPath {
             buffers: (0..READ_BATCH).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
+            sent: [0; 2],
         })
     }
 
@@ -350,6 +353,10 @@ impl Datapath for UdpPath {
         self.peers.release(peer);
     }
 
+    fn sent(&self) -> [u64; 2] {
+        self.sent
+    }
+
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
@@ -395,7 +402,7 @@ impl Datapath for UdpPath {
                 result => result,
             };
             match result {
-                Ok(()) => {}
+                Ok(()) => self.sent = [self.sent[0] + run as u64, self.sent[1] + 1],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {
                     let what = format!(

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const WORD: [u8; 4] = *b"ABCV";
 /// Maximum frames queued while another is expected.
 const MAX_WAITING: usize = 4096;
@@ -29,8 +29,8 @@ pub(super) enum Frame {
     Message { number: u64, at: u64, bytes: u64, chunks: u64 },
     /// Receiver: the message is read, and its memory is free again.
     Taken { number: u64 },
-    /// Sender or receiver: summary of all bytes.
-    Total(Summary),
+    /// Sender or receiver: summary of all bytes, and the time in nanoseconds that the sender has measured.
+    Total(Summary, u64),
     /// Sender: its GID and MTU, number of labels, and maximum bytes of its datagrams.
     HelloDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
     /// Receiver: the same fields.
@@ -68,7 +68,7 @@ impl Frame {
             4 => 1 + 3 * 4,
             5 => 1 + 4 * 8,
             6 => 1 + 8,
-            7 => 1 + 8 + 4,
+            7 => 1 + 8 + 4 + 8,
             8 => 1,
             9 | 10 => 1 + 4 + 2 + 16 + 1 + 4 + 4,
             _ => return None,
@@ -96,7 +96,9 @@ impl Frame {
                 frame(&[&[5], [number, at, bytes, chunks].map(|field| field.to_be_bytes()).as_flattened()])
             }
             Frame::Taken { number } => frame(&[&[6], &number.to_be_bytes()]),
-            Frame::Total(Summary { bytes, checksum }) => frame(&[&[7], &bytes.to_be_bytes(), &checksum.to_be_bytes()]),
+            Frame::Total(Summary { bytes, checksum }, took) => {
+                frame(&[&[7], &bytes.to_be_bytes(), &checksum.to_be_bytes(), &took.to_be_bytes()])
+            }
             Frame::Refused => frame(&[&[8]]),
             Frame::HelloDatagrams { gid, mtu, labels, largest } => {
                 frame(&[&[9], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
@@ -126,7 +128,7 @@ impl Frame {
                 Frame::Message { number: fields.u64()?, at: fields.u64()?, bytes: fields.u64()?, chunks: fields.u64()? }
             }
             6 => Frame::Taken { number: fields.u64()? },
-            7 => Frame::Total(Summary { bytes: fields.u64()?, checksum: fields.u32()? }),
+            7 => Frame::Total(Summary { bytes: fields.u64()?, checksum: fields.u32()? }, fields.u64()?),
             8 => Frame::Refused,
             9 | 10 => {
                 let (gid, mtu) = (fields.take()?, mtu(fields.u8()?)?);
@@ -318,7 +320,7 @@ mod tests {
             Frame::Ready { queue: 1, qpn: 2, psn: 3 },
             Frame::Message { number: 1, at: 2, bytes: 3, chunks: 4 },
             Frame::Taken { number: 6 },
-            Frame::Total(Summary { bytes: 7, checksum: 8 }),
+            Frame::Total(Summary { bytes: 7, checksum: 8 }, 9),
             Frame::Refused,
             Frame::HelloDatagrams { gid: [1; 16], mtu: 1, labels: 8, largest: 4152 },
             Frame::WelcomeDatagrams { gid: [2; 16], mtu: 5, labels: 256, largest: 65_536 },
@@ -408,7 +410,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let error = other.expect(&mut |frame| matches!(frame, Frame::Total(_)).then_some(())).unwrap_err().to_string();
+        let error = other.expect(&mut |frame| matches!(frame, Frame::Total(..)).then_some(())).unwrap_err().to_string();
         assert!(error.contains("did not reply"), "{error}");
         assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
         drop(other);

@@ -116,6 +116,7 @@ struct Performance<'a> {
     taken: u64,
     total: u64,
     ended: bool,
+    took: Time,
 }
 
 impl Performance<'_> {
@@ -202,7 +203,7 @@ impl Performance<'_> {
                 Frame::Taken { number } => {
                     self.taken += self.messages.remove(&number).map_or(0, |message| message.bytes);
                 }
-                Frame::Total(theirs) => {
+                Frame::Total(theirs, _) => {
                     let ours = self.summary();
                     if theirs != ours || !self.ended {
                         return Err(TransferError::Differs { at, theirs, ours });
@@ -261,6 +262,7 @@ pub fn perform(
         taken: 0,
         total: rounds.iter().sum(),
         ended: false,
+        took: Time::ZERO,
     };
     // Messages produced before the measurement do not disturb it.
     while performance.makes() {
@@ -274,11 +276,11 @@ pub fn perform(
         performance.handle_events(now)?;
         let handed = performance.turn(now, conductor);
         if let Some(summary) = performance.read()? {
-            let (began, base, probe, noise) = performance.opened.unwrap_or((now, Time::ZERO, Time::ZERO, Time::ZERO));
+            let (_, base, probe, noise) = performance.opened.unwrap_or_default();
             let driver = &mut performance.driver;
             return Ok(VerbsSent {
                 summary,
-                took: now.saturating_sub(began),
+                took: performance.took,
                 rounds: performance.rounds,
                 base,
                 probe,
@@ -295,7 +297,8 @@ pub fn perform(
         }
         if performance.rounds.len() == rounds.len() && performance.taken == performance.total && !performance.ended {
             performance.ended = true;
-            let frame = Frame::Total(performance.summary());
+            performance.took = now.saturating_sub(performance.opened.map_or(now, |(began, ..)| began));
+            let frame = Frame::Total(performance.summary(), performance.took.ps() / 1000);
             performance.driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
         }
         if now.saturating_sub(last_poll) >= POLL_INTERVAL {

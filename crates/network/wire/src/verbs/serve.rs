@@ -44,7 +44,8 @@ const AHEAD: u64 = 16;
 pub struct Served {
     /// Address of the sender.
     pub from: SocketAddr,
-    /// Summaries of the bytes received and sent, and the duration; or the error.
+    /// Summaries of the bytes received and sent, and the time until all were read, as the sender has measured it; or the
+    /// error.
     pub outcome: Result<(Summary, Summary, Time), String>,
 }
 
@@ -248,7 +249,6 @@ fn converse(
 
 impl Receiver {
     fn work(&mut self, settings: &VerbsSettings, stop: &AtomicBool) -> Result<(Summary, Summary, Time), WireError> {
-        let mut began = None;
         let mut outcome = None;
         let mut active = Instant::now();
         loop {
@@ -264,10 +264,10 @@ impl Receiver {
                     Ok(Some(Frame::Message { number, at, bytes, chunks })) => {
                         self.on_message(number, at, bytes, chunks)?
                     }
-                    Ok(Some(Frame::Total(theirs))) => {
+                    Ok(Some(Frame::Total(theirs, took))) => {
                         let ours = Summary { bytes: self.bytes, checksum: self.hasher.clone().finalize() };
-                        self.control.send(&Frame::Total(ours))?;
-                        outcome = Some((ours, theirs, super::since(began.unwrap_or_else(Instant::now))));
+                        self.control.send(&Frame::Total(ours, took))?;
+                        outcome = Some((ours, theirs, Time::from_ps(took.saturating_mul(1000))));
                     }
                     Ok(Some(other)) => return Err(wrong(&self.control, format!("sent an unexpected {other:?}"))),
                     Ok(None) => {
@@ -284,7 +284,6 @@ impl Receiver {
             let arrived = self.gather()?;
             if arrived {
                 active = Instant::now();
-                began.get_or_insert_with(Instant::now);
             }
             if !self.read(settings)? && !arrived {
                 sys::wait(&[&self.device], &[self.control.fd()], &[], POLL_INTERVAL)?;

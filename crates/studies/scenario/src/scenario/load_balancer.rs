@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
-    ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_pair, resolve,
+    ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_host_side, check_pair, resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, Setting, nearest};
 use toml::Table;
@@ -34,10 +34,13 @@ impl LoadBalancers {
         Ok(self.with_parameters(name.trim(), host, switch))
     }
 
-    /// Returns the host side of a load balancer, or a host scheme by its own name.
+    /// Returns the host side of a load balancer, or a host scheme by its own name, for a real network.
+    ///
+    /// # Errors
+    /// There is none of this name, or its switches choose the paths.
     pub fn host(&self, name: &str) -> Result<HostParameters, SchemeError> {
         match (self.named(name), HostParameters::named(name.trim())) {
-            (Ok(balancer), _) => Ok(balancer.host),
+            (Ok(balancer), _) => check_host_side(&balancer.host, &balancer.switch).map(|()| balancer.host),
             (Err(_), Ok(host)) => Ok(self.with_parameters("", host, SwitchParameters::named("ecmp")?).host),
             (Err(error), Err(_)) => Err(error),
         }

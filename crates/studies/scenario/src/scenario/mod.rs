@@ -37,7 +37,7 @@ use crate::{
 use anabranch_backend::FabricParameters;
 use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
-use anabranch_lb::registry::SchemeError;
+use anabranch_lb::registry::{SchemeError, check_host_side};
 use anabranch_random::name_key;
 use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
@@ -484,9 +484,16 @@ impl Scenario {
         seed: u64,
     ) -> Result<anabranch_endpoint::Settings, ScenarioError> {
         let rate = self.host_rate()?;
+        let main = &self.load_balancers.main;
         let host = match scheme {
-            None => self.load_balancers.main.host.clone(),
-            Some(name) => self.load_balancers.host(name).map_err(|error| ScenarioError::new(error.to_string()))?,
+            None => check_host_side(&main.host, &main.switch).map(|()| main.host.clone()).map_err(|error| {
+                let message = format!("[load_balancer]: `scheme`: found `{}`: {error}", main.name);
+                ScenarioError::new(message).maybe_at(self.position_or_section("load_balancer", "scheme"))
+            })?,
+            Some(name) => self.load_balancers.host(name).map_err(|error| match error {
+                SchemeError::SwitchesChoose { .. } => ScenarioError::new(format!("found `{name}`: {error}")),
+                error => ScenarioError::new(error.to_string()),
+            })?,
         };
         self.wire.settings(&self.transport, host, rate, seed).map_err(|error| wire::wrong(&error, &self.tree))
     }
