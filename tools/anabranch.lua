@@ -6,7 +6,7 @@
 
 local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye", "retry" }
 -- Bytes that a datagram of a kind has at least, and whether it has no more.
-local least = { 96, 64, 64, 56, 28, 28, 20, 56 }
+local least = { 96, 64, 64, 56, 28, 28, 24, 56 }
 local exact = { false, true, false, true, false, true, true, true }
 
 local p = Proto("anabranch", "Anabranch on the wire")
@@ -35,6 +35,9 @@ f.largest = ProtoField.uint64("anabranch.largest", "Largest message")
 f.labels = ProtoField.uint16("anabranch.labels", "Labels")
 f.cookie = ProtoField.bytes("anabranch.cookie", "Cookie (all zero: none)")
 f.proof = ProtoField.uint64("anabranch.proof", "Nonce of the handshake", base.HEX)
+f.passes = ProtoField.uint16("anabranch.passes", "Bytes that pass")
+f.fails = ProtoField.uint16("anabranch.fails", "Bytes that do not pass")
+f.fragment = ProtoField.uint8("anabranch.fragment", "Fragment (index, and number less one)", base.HEX)
 f.stream = ProtoField.uint32("anabranch.stream", "Stream")
 f.payload_size = ProtoField.uint16("anabranch.payload_size", "Payload bytes")
 f.index = ProtoField.uint32("anabranch.index", "Place in the message")
@@ -64,13 +67,13 @@ hello[#hello + 1] = { "cookie", 64, 32 }
 local layouts = {
   hello,
   greeting,
-  { { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "length", 18, 6 }, { "psn", 24, 8 },
+  { { "fragment", 3, 1 }, { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "length", 18, 6 }, { "psn", 24, 8 },
     { "message", 32, 8 }, { "index", 40, 4 }, { "tag", 44, 4 }, { "transmission", 52, 4 }, { "steering", 56, 8 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "psn", 20, 8 }, { "cumulative", 28, 8 }, { "bitmap", 36, 8 },
     { "offset", 44, 4 }, { "held", 48, 4 }, { "transmission", 52, 4 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 }, { "held", 24, 4 } },
-  { { "check", 8, 4 }, { "proof", 12, 8 } },
+  { { "check", 8, 4 }, { "proof", 12, 8 }, { "passes", 20, 2 }, { "fails", 22, 2 } },
   { { "magic", 8, 4 }, { "nonce", 12, 8 }, { "cookie", 20, 32 }, { "check", 52, 4 } },
 }
 
@@ -84,7 +87,7 @@ end
 
 local function is_ours(tvb)
   local size = tvb:reported_len()
-  if tvb:len() < 12 or tvb(0, 1):uint() ~= 3 or tvb(3, 1):uint() ~= 0 then return false end
+  if tvb:len() < 12 or tvb(0, 1):uint() ~= 3 or (tvb(1, 1):uint() ~= 3 and tvb(3, 1):uint() ~= 0) then return false end
   local kind = tvb(1, 1):uint()
   if not kinds[kind] or size < least[kind] + seal(tvb) or (exact[kind] and size ~= least[kind] + seal(tvb)) then return false end
   if kind <= 2 or kind == 8 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end

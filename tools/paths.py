@@ -74,7 +74,7 @@ def read(path):
             continue
         ip = ipaddress.IPv6Address(address)
         slots.append({"pid": pid, "device": device, "connection": connection, "path": label,
-                      "state": {1: "open", 2: "failed"}[state], "peer": str(ip.ipv4_mapped or ip), "port": port,
+                      "state": {1: "open", 2: "failed", 3: "silent", 4: "fragmented"}[state], "peer": str(ip.ipv4_mapped or ip), "port": port,
                       **dict(zip(NAMES, rest))})
     return {"pid": pid, "scheme": scheme.rstrip(b"\0").decode(), "written_at_ns": written,
             "connections_without_room": no_room, "paths": slots}

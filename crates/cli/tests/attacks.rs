@@ -88,7 +88,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
             let cookie: Cookie = std::array::from_fn(|_| draws.bits() as u8);
             header::hello(&mut out, &greeting(draws), &cookie, usize::from(PAYLOAD) + 64);
         }
-        5 => header::bye(&mut out, connection, draws.bits()),
+        5 => header::bye(&mut out, connection, draws.bits(), None),
         // HELLO of version 1.
         6 => out = [&[1, 7, 0, 0], &connection.to_be_bytes()[..]].concat(),
         // Maximum offsets of a packet.
@@ -105,6 +105,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 checksum: None,
                 steering: draws.below(2),
                 transmission: 7,
+                fragment: header::Fragment::WHOLE,
                 ack_request: true,
             };
             header::data(&mut out, connection, &data);
@@ -193,6 +194,7 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
                 checksum: None,
                 steering: 0,
                 transmission: 7,
+                fragment: header::Fragment::WHOLE,
                 ack_request: true,
             };
             header::data(&mut out, connection, &data);
@@ -435,6 +437,7 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
                     checksum: None,
                     steering: 0,
                     transmission: 7,
+                    fragment: header::Fragment::WHOLE,
                     ack_request: true,
                 };
                 header::data(&mut out, *connection, &data);

@@ -159,6 +159,28 @@ fn open_ports_suffice() {
     });
 }
 
+#[test]
+fn strict_reverse_path_filter_is_named() {
+    apart::apart("strict_reverse_path_filter_is_named", || {
+        let built = Command::new("sh").args(["-ec", NETWORK]).output().unwrap();
+        assert!(built.status.success(), "{}", stderr(&built));
+        let folder = Folder::new("rp-filter");
+        // Routes to the subnet lead over eth0.
+        for (filter, from, is_warned) in
+            [(0, "10.9.0.2", false), (1, "10.9.0.1", false), (1, "10.9.0.2", true), (2, "10.9.0.2", false)]
+        {
+            let set = format!("echo {filter} >/proc/sys/net/ipv4/conf/all/rp_filter; exec \"$0\" \"$@\"");
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", "a", "sh", "-c", &set, env!("CARGO_BIN_EXE_anabranch")]);
+            command.args(["send", "--to", "10.9.0.9:7000", "--from", from, "--set", "wire.give_up=200ms"]);
+            let output = command.current_dir(&folder.0).output().unwrap();
+            assert_eq!(code(&output), 2, "{}", stderr(&output));
+            let warned = stderr(&output).contains("net.ipv4.conf.eth1.rp_filter = 1");
+            assert_eq!(warned, is_warned, "rp_filter {filter} from {from}: {}", stderr(&output));
+        }
+    });
+}
+
 /// Addresses of one interface, of which the kernel's first that lasts is the one by which others reach it: below it in number are an
 /// alias and an address of its own network; the IPv6 ones are temporary in effect (deprecated) and lasting.
 const ADDRESSES: &str = "

@@ -4,6 +4,8 @@
 mod common;
 
 use anabranch_endpoint::header::{self, Greeting, Packet};
+use anabranch_transport::Reply;
+use anabranch_units::Time;
 use common::{Folder, code, json, stderr, stdout};
 use std::{
     io::{BufRead, BufReader},
@@ -134,8 +136,9 @@ fn peers_with_equal_keys_connect_and_others_are_refused() {
     assert!(code(&sent) == 2 && stderr(&sent).contains("chmod 600"), "{}", stderr(&sent));
 }
 
-/// Starts a peer that completes the handshake and echoes probes but does not acknowledge data. Returns its address and a handle.
-fn deaf_to_data() -> (String, mpsc::Sender<()>) {
+/// Starts a peer that completes the handshake and echoes probes, acknowledges data only with `acknowledges`, and sends none.
+/// Returns its address and a handle.
+fn without_data(acknowledges: bool) -> (String, mpsc::Sender<()>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (at, (ends, ended)) = (socket.local_addr().unwrap().to_string(), mpsc::channel());
@@ -149,6 +152,11 @@ fn deaf_to_data() -> (String, mpsc::Sender<()>) {
                     header::welcome(&mut out, theirs, &Greeting { connection: 77, own_nonce: 7, ..greeting });
                 }
                 Ok(Packet::Probe { probe, .. }) => header::echo(&mut out, theirs, &probe),
+                // One label keeps the order.
+                Ok(Packet::Data { data, .. }) if acknowledges => {
+                    let ack = Reply { psn: data.psn, tag: data.tag, cumulative: data.psn + 1, ..Reply::default() };
+                    header::ack(&mut out, theirs, data.stream, &ack, data.transmission, Time::ZERO);
+                }
                 _ => continue,
             }
             socket.send_to(&out, from).unwrap();
@@ -160,15 +168,51 @@ fn deaf_to_data() -> (String, mpsc::Sender<()>) {
 #[test]
 fn unacknowledged_data_differs_from_silent_peer() {
     let folder = Folder::new("wire-deaf");
-    let (at, _ends) = deaf_to_data();
+    let (at, _ends) = without_data(false);
     let sent =
         folder.run(&["send", "--to", &at, "--bytes", "1MB", "--set", "wire.labels=1", "--set", "wire.give_up=500ms"]);
     let message = stderr(&sent);
     assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
-    for words in [&at[..], "is connected but acknowledges no data: 0 B", "500ms", "wire.max_buffered_bytes"] {
+    let sound = "Datagrams of 1408 B have replies, so the path passes data";
+    for words in [&at[..], "is connected but acknowledges no data: 0 B", "500ms", "wire.max_buffered_bytes", sound] {
         assert!(message.contains(words), "{words}: {message}");
     }
     assert!(!message.contains("no reply"), "{message}");
+}
+
+/// The receiver has everything, and nothing of its own comes back.
+#[test]
+fn missing_confirmation_is_named() {
+    let folder = Folder::new("wire-unconfirmed");
+    let (at, _ends) = without_data(true);
+    let began = std::time::Instant::now();
+    let set = ["--set", "wire.labels=1", "--set", "wire.give_up=500ms", "--set", "wire.rate=100Mbps"];
+    let sent = folder.run(&[&["send", "--to", &at, "--bytes", "100kB"], &set[..]].concat());
+    let message = stderr(&sent);
+    assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
+    for words in [&at[..], "acknowledged all 100000 B", "no confirmation for 1s", "path back"] {
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+/// A soft limit below the number of sockets is raised to the hard one; a hard limit is named with its remedy.
+#[test]
+fn limit_of_open_files_is_raised_or_named() {
+    let folder = Folder::new("wire-files");
+    let send = |limit: &str| {
+        let command = format!(
+            "ulimit -{limit} 30; exec {} send --to 127.0.0.1:9 --set wire.labels=64 --set wire.give_up=300ms",
+            env!("CARGO_BIN_EXE_anabranch")
+        );
+        std::process::Command::new("sh").args(["-c", &command]).current_dir(&folder.0).output().unwrap()
+    };
+    for (limit, words) in [("Sn", "no reply from 127.0.0.1:9"), ("n", "raise the limit of open files (ulimit -Hn)")] {
+        let output = send(limit);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        let message = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(message.contains(words), "no `{words}` in {message}");
+    }
 }
 
 #[test]
@@ -182,6 +226,10 @@ fn invalid_transfers_are_refused_in_one_message() {
         }
     };
     message(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
+    message(&["send", "--to", "no.such.name.invalid:7000"], &["--to", "no.such.name.invalid", "cannot be resolved"]);
+    message(&["paths", "--to", "no.such.name.invalid:7000"], &["--to", "cannot be resolved"]);
+    message(&["send", "--to", "[fe80::1]:7000"], &["--to", "[fe80::1%eth0]:7000"]);
+    message(&["serve", "--at", "[fe80::1%none]:7000"], &["--at", "`none`"]);
     message(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
     message(&["send", "--to", "127.0.0.1:9", "--set", "transport.congestion_control=cubic"], &["cubic", "dctcp"]);
     // Load balancers of switches, as on a testbed.

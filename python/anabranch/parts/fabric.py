@@ -592,7 +592,7 @@ class Wire(Part):
 
     give_up: str | None = None
     """
-    Time after which a peer that owes a reply and sends nothing has timed out. Takes a time such as "1us" (ps,
+    Time after which a peer that owes a reply and sends nothing, or acknowledges nothing new, has timed out. Takes a time such as "1us" (ps,
     ns, us, ms, s), from 1us to 86400s. Default from: ours. Default: "10s".
     """
 

@@ -5,10 +5,13 @@ use crate::{
     failure::Failure,
     printing::{count, note, print, print_json, table},
 };
-use anabranch_wire::paths::{Hop, LabelPath, PathError, PathRequest, address, describe, discover, groups};
+use anabranch_wire::{
+    paths::{Hop, LabelPath, PathError, PathRequest, address, describe, discover, groups},
+    resolve,
+};
 use clap::Args;
 use serde_json::json;
-use std::{collections::BTreeMap, net::ToSocketAddrs, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 #[derive(Debug, Args)]
 pub(crate) struct Paths {
@@ -43,7 +46,8 @@ fn microseconds(hop: &Hop) -> f64 {
 }
 
 pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
-    let found = arguments.to.to_socket_addrs().ok().and_then(|mut all| all.find(|at| at.is_ipv4()));
+    let all = resolve(&arguments.to).map_err(|wrong| Failure::input(format!("--to: {wrong}")))?;
+    let found = all.into_iter().find(SocketAddr::is_ipv4);
     let wrong = || {
         let found = &arguments.to;
         Failure::input(format!("--to: found `{found}`, expected an IPv4 address and a port, for example 10.0.0.2:7000"))

@@ -155,8 +155,9 @@ fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
 
 fn state(slot: &Slot) -> &'static str {
     match slot.state {
-        of if of == State::Open as u32 => "open",
-        of if of == State::Silent as u32 => "silent",
+        state if state == State::Open as u32 => "open",
+        state if state == State::Silent as u32 => "silent",
+        state if state == State::Fragmented as u32 => "fragmented",
         _ => "failed",
     }
 }

@@ -7,14 +7,14 @@ use crate::{
     printing::{count, is_quiet, note, print, print_json, table},
     progress::INTERRUPTED,
 };
-use anabranch_endpoint::{Endpoint, header};
+use anabranch_endpoint::{Endpoint, Settings, header};
 use anabranch_random::Stream;
 use anabranch_scenario::{library, scenario::Scenario};
 use anabranch_units::Time;
 #[cfg(target_os = "linux")]
 use anabranch_wire::paths;
 use anabranch_wire::{
-    Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters,
+    Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters, resolve,
     transfer::{self, Destination, Received, Sent, TransferError},
     udp::UdpPath,
     verbs::UcPath,
@@ -24,7 +24,7 @@ use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
     io::{IsTerminal, Write},
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::atomic::Ordering,
 };
 
@@ -55,10 +55,18 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
 }
 
 pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
-    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| {
-        Failure::input(format!("{flag}: found `{text}`, expected an address and a port, for example 10.0.0.2:7000"))
-    })
+    addresses(text, flag).map(|all| all[0])
+}
+
+/// Returns at least one.
+fn addresses(text: &str, flag: &str) -> Result<Vec<SocketAddr>, Failure> {
+    resolve(text).map_err(|wrong| Failure::input(format!("{flag}: {wrong}")))
+}
+
+fn opened(path: Result<UdpPath, WireError>) -> Result<UdpPath, Failure> {
+    let path = path.map_err(|error| Failure::input(error.to_string()))?;
+    path.warning().into_iter().for_each(|warning| note(&format!("warning: {warning}")));
+    Ok(path)
 }
 
 fn open_uc(
@@ -80,7 +88,7 @@ pub(super) fn interrupted() -> bool {
 /// Minimum bytes for a rate: the receiver's time starts at the first datagram, whose own bytes must not matter.
 const MIN_RATED_BYTES: u64 = 64 << 10;
 
-/// Returns the rate in bits per second, and as text; `None` for too few bytes. `took` is the time that both endpoints know.
+/// Returns the rate in bits per second, and as text; `None` for too few bytes. `took` is the time that both endpoints print.
 pub(super) fn goodput(bytes: u64, took: Time) -> (Option<f64>, String) {
     if bytes < MIN_RATED_BYTES {
         return (None, "- (less than 64 KiB)".into());
@@ -113,7 +121,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
         warn_unauthenticated(at, is_keyed);
         return serve_over(Driver::new(endpoint, path), at, arguments);
     }
-    let path = UdpPath::open(at, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))?;
+    let path = opened(UdpPath::open(at, labels, MAX_PEERS))?;
     let at = path.at();
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
     warn_unauthenticated(at, is_keyed);
@@ -145,14 +153,14 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
         }
         !interrupted()
     };
-    let served = transfer::serve(&mut driver, arguments.once, &mut on_poll, &mut print_refused);
+    let served = transfer::serve(&mut driver, arguments.once, &mut on_poll, &mut print_notice);
     served.map_err(|error| Failure::Broken(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn print_refused(at: Option<SocketAddr>, reason: &str) {
+fn print_notice(what: &str, at: Option<SocketAddr>, reason: &str) {
     let at = at.map_or_else(|| "unknown address".into(), |at| at.to_string());
-    note(&format!("refused: {at} {reason}"));
+    note(&format!("{what}: {at} {reason}"));
 }
 
 fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
@@ -180,16 +188,23 @@ fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Fo
 
 pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let options = &arguments.wire;
-    let to = address(&arguments.to, "--to")?;
+    let mut all = addresses(&arguments.to, "--to")?;
+    if let Some(ip) = arguments.from {
+        let (fitting, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|at| at.is_ipv4() == ip.is_ipv4());
+        all = if fitting.is_empty() { others } else { fitting };
+    }
+    let to = all[0];
     let scenario = scenario(options, arguments.seed)?;
-    let from = from(arguments, to, scenario.wire.datapath)?;
     let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    if scenario.wire.datapath != DatapathKind::Udp {
+        from(arguments, to, scenario.wire.datapath)?;
+    }
     if scenario.wire.datapath == DatapathKind::Rc {
         return verbs::send(arguments, to, &scenario, &settings);
     }
     let (name, labels) = (settings.scheme.name(), settings.labels);
-    let endpoint = Endpoint::new(settings);
-    let (sent, paths) = if scenario.wire.datapath == DatapathKind::Uc {
+    let (sent, to, paths) = if scenario.wire.datapath == DatapathKind::Uc {
+        let endpoint = Endpoint::new(settings);
         let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
         path.reach(to).map_err(|error| match error {
             WireError::NoReply { .. } => {
@@ -199,13 +214,13 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         })?;
         // Label `i` is the queue pair with flow label `i + 1`.
         let paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
-        let to = Destination { at: to, paths: paths.clone() };
-        (send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?, paths)
+        let destination = Destination { at: to, paths: paths.clone() };
+        (send_over(Driver::new(endpoint, path), destination, scenario.seed, arguments.bytes.0)?, to, paths)
     } else {
-        let (from, paths) = find_paths(from, to, &scenario.wire)?;
-        let to = Destination { at: to, paths: paths.clone() };
-        let path = UdpPath::calling(from, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))?;
-        (send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?, paths)
+        let (driver, to) = reach(arguments, &all, &scenario, &settings)?;
+        let paths = to.paths.clone();
+        let at = to.at;
+        (send_over(driver, to, scenario.seed, arguments.bytes.0)?, at, paths)
     };
     if !sent.silent.is_empty() {
         let ports = (scenario.wire.datapath == DatapathKind::Udp).then_some(to);
@@ -213,6 +228,46 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     }
     print_sent(&sent, to, name, (labels, &paths), options.format);
     Ok(())
+}
+
+/// Time for which an address is tried before the next one of its name.
+const TRY: Time = Time::from_us(2_000_000);
+
+/// Opens a datapath to the first address with a reply; to the last one without a try.
+fn reach(
+    arguments: &Send,
+    all: &[SocketAddr],
+    scenario: &Scenario,
+    settings: &Settings,
+) -> Result<(Driver<UdpPath>, Destination), Failure> {
+    let (last, others) = all.split_last().expect("an address");
+    for at in others {
+        let tried = make(arguments, *at, scenario, settings).and_then(|(mut driver, to)| {
+            let connected = transfer::connect(&mut driver, &to, TRY.min(settings.peer_timeout));
+            connected.map(|()| (driver, to)).map_err(|error| Failure::input(error.to_string()))
+        });
+        match tried {
+            Ok(made) => return Ok(made),
+            Err(Failure::Input(error)) => note(&format!("{error}; trying the next address of {}", arguments.to)),
+            Err(other) => return Err(other),
+        }
+        if interrupted() {
+            return Err(Failure::Interrupted);
+        }
+    }
+    make(arguments, *last, scenario, settings)
+}
+
+fn make(
+    arguments: &Send,
+    to: SocketAddr,
+    scenario: &Scenario,
+    settings: &Settings,
+) -> Result<(Driver<UdpPath>, Destination), Failure> {
+    let from = from(arguments, to, DatapathKind::Udp)?;
+    let (from, paths) = find_paths(from, to, &scenario.wire)?;
+    let path = opened(UdpPath::calling(from, settings.labels, MAX_PEERS))?;
+    Ok((Driver::new(Endpoint::new(settings.clone()), path), Destination { at: to, paths }))
 }
 
 fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
@@ -343,10 +398,19 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
         ));
     }
     let per_label: Vec<String> = sent.record.per_label.iter().map(u64::to_string).collect();
+    if let Some(sizes) = sent.fragmented {
+        note(&format!("packets to {to} were sent in fragments: {}", transfer::fragments_text(sizes)));
+    }
+    if sent.drops_ecn {
+        note(&format!("warning: {to} {}", transfer::ECN_TEXT));
+    }
+    let fragmented = sent.fragmented.map(|sizes| json!({ "passes": sizes.passes, "fails": sizes.fails }));
     match format {
         Format::Json => print_json(&json!({
             "to": to.to_string(),
             "scheme": scheme,
+            "fragmented": fragmented,
+            "ecn_dropped": sent.drops_ecn,
             "labels": labels,
             "paths": paths,
             "bytes": summary.bytes,

@@ -23,6 +23,18 @@ pub enum Event {
         /// The labels; empty: none any more.
         labels: Vec<u32>,
     },
+    /// Full packets to a peer no longer pass, and are sent in fragments from now on.
+    Fragmented {
+        /// Peer number.
+        peer: u32,
+        /// Sizes that pass and that do not.
+        sizes: Sizes,
+    },
+    /// Packets to a peer pass only if they are not ECN-capable: they are not from now on.
+    EcnDropped {
+        /// Peer number.
+        peer: u32,
+    },
     /// A message is complete; those of a stream are delivered in order.
     Received {
         /// Number of the sending peer.
@@ -129,13 +141,19 @@ pub enum CloseReason {
         /// Payload bytes of local full packets.
         ours: u16,
     },
-    /// Full HELLOs received no reply, and a short one did: the path drops large packets.
-    LargePackets {
-        /// Bytes of a full datagram.
-        full: u32,
-        /// Bytes of the datagram that received a reply.
-        short: u32,
-    },
+    /// It acknowledged no data for longer than the timeout, though other datagrams of it arrived.
+    Stalled(Sizes),
+    /// It has lost this endpoint, which acknowledged none of its data.
+    Unreceived(Sizes),
+}
+
+/// Bytes of datagrams to a peer, as probes have shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Largest one with a reply; 0: none had one.
+    pub passes: u32,
+    /// One that had none, although smaller ones did; 0: there is none.
+    pub fails: u32,
 }
 
 /// Options of a message.

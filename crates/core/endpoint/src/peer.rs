@@ -1,5 +1,8 @@
 use crate::{
+    Settings,
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
+    event::Sizes,
+    fragments::{Incomplete, Search},
     header::{Cookie, Greeting, Protection},
     stream::{Incoming, Outgoing, Stored},
     transmissions::Transmissions,
@@ -87,6 +90,18 @@ pub(crate) struct Peer {
     /// Calibration probes.
     pub(crate) requests: Transmissions,
     pub(crate) hellos: Hellos,
+    /// Datagrams of a full packet to it.
+    pub(crate) fragments: u8,
+    pub(crate) search: Option<Box<Search>>,
+    pub(crate) next_search_at: Time,
+    /// What the last search has found.
+    pub(crate) sizes: Option<Sizes>,
+    /// The path to it drops what is ECN-capable.
+    pub(crate) drops_ecn: bool,
+    /// Time since which no calibration probe had a reply.
+    pub(crate) stalled_since: Option<Time>,
+    /// Packets from it of which fragments are missing.
+    pub(crate) incomplete: Vec<Incomplete>,
     pub(crate) samples: Vec<Time>,
     /// Of the scheme's probes, if they are shorter than full packets.
     pub(crate) probe_samples: Vec<Time>,
@@ -131,6 +146,7 @@ impl Peer {
             nonce,
             max_message: u64::MAX,
             span: 1,
+            fragments: 1,
             paths: vec![vec![0]],
             labels: 1,
             answered: vec![false],
@@ -205,6 +221,16 @@ impl Peer {
         labels[entropy as usize % labels.len()]
     }
 
+    pub(crate) fn uses_ecn(&self, settings: &Settings) -> bool {
+        settings.ecn && !self.drops_ecn
+    }
+
+    /// Label of the next calibration probe: of each path in turn.
+    pub(crate) fn calibration_label(&self) -> u32 {
+        let paths = self.paths.len() as u32;
+        self.label(self.requests_sent % paths, self.requests_sent / paths)
+    }
+
     /// The base round trip is the shortest sample; nine of ten are within the noise floor above it, which is at least `min_noise`.
     pub(crate) fn calibrate(&mut self, min_noise: Time) {
         self.samples.sort_unstable();
@@ -268,13 +294,14 @@ impl Peer {
     }
 }
 
-/// Replies to HELLOs. Some HELLOs are short, to distinguish a path that drops large packets from one that drops all.
+/// Sizes of HELLOs: some are short, since a path may drop large packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hellos {
     pub(crate) is_short: bool,
-    pub(crate) has_full_reply: bool,
-    /// Time of the first reply to a short one.
-    pub(crate) short_reply_at: Option<Time>,
+    /// Time of the first RETRY.
+    pub(crate) reply_at: Option<Time>,
+    /// No full one has led to a WELCOME for long.
+    pub(crate) only_short: bool,
 }
 
 #[cfg(test)]

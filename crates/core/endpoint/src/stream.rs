@@ -92,6 +92,8 @@ pub(crate) struct Outgoing {
     /// Selects one of a path's labels; advances after each timeout.
     pub(crate) turn: u32,
     pub(crate) watched: Option<Box<Watched>>,
+    /// First timeout since `cumulative` has advanced.
+    pub(crate) stalled_since: Option<Time>,
 }
 
 impl Outgoing {
@@ -127,7 +129,9 @@ impl Outgoing {
 
     /// Returns the number of packets to add to the sender: those within `span` of `cumulative`.
     pub(crate) fn offer(&mut self, cumulative: u64, span: u64) -> u64 {
-        self.cumulative = cumulative;
+        if cumulative != self.cumulative {
+            (self.cumulative, self.stalled_since) = (cumulative, None);
+        }
         let to = self.packets.min(cumulative + span);
         let more = to.saturating_sub(self.offered);
         self.offered += more;

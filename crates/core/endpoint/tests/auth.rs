@@ -227,6 +227,7 @@ fn peers_without_the_key_are_rejected() {
         checksum: Some(header::crc32c(b"evil")),
         steering: 0,
         transmission: 7,
+        fragment: header::Fragment::WHOLE,
         ack_request: true,
     };
     let ack = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
@@ -237,7 +238,7 @@ fn peers_without_the_key_are_rejected() {
     two.arrive(1, &out);
     header::ack(&mut out, connection, 1, &ack, 0, Time::ZERO);
     two.arrive(1, &out);
-    header::bye(&mut out, connection, 5);
+    header::bye(&mut out, connection, 5, None);
     two.arrive(1, &out);
     assert_eq!((two.events[1].len(), two.ends[1].counters().forged), (before, 3));
     assert_eq!(two.ends[1].held().0, 0);

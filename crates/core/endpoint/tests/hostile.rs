@@ -121,6 +121,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 checksum: None,
                 steering: draws.below(3),
                 transmission: 7,
+                fragment: header::Fragment::WHOLE,
                 ack_request: draws.chance(1, 2),
             };
             header::data(out, ours, &data);
@@ -277,6 +278,7 @@ fn damaged_payload_counts_as_lost() {
             checksum: is_checked.then(|| header::crc32c(&contents)),
             steering,
             transmission: 7,
+            fragment: header::Fragment::WHOLE,
             ack_request: true,
         };
         let mut come = |payload: &[u8]| {
@@ -320,6 +322,7 @@ fn messages_are_placed_directly() {
                 checksum: None,
                 steering,
                 transmission: 7,
+                fragment: header::Fragment::WHOLE,
                 ack_request: false,
             };
             header::data(&mut out, ours, &data);
@@ -363,6 +366,7 @@ fn superseded_acks_are_merged() {
                 checksum: None,
                 steering: 0,
                 transmission: 7,
+                fragment: header::Fragment::WHOLE,
                 ack_request: true,
             };
             header::data(&mut out, ours, &data);

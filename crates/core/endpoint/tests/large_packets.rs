@@ -1,6 +1,6 @@
 //! A path that drops large packets is distinguished from one that drops all, and no reply is longer than its request.
 
-use anabranch_endpoint::{Arrival, CloseReason, Endpoint, Event, Settings, header};
+use anabranch_endpoint::{Arrival, CloseReason, Endpoint, Event, Settings, Sizes, header};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use std::net::SocketAddr;
@@ -8,8 +8,6 @@ use std::net::SocketAddr;
 const MTU: u16 = 1000;
 /// A full datagram without a key.
 const FULL: u32 = MTU as u32 + header::DATA_HEADER as u32;
-/// A greeting of 64 B and a cookie of 32 B.
-const SHORT: u32 = 96;
 
 fn settings() -> Settings {
     let mut transport = TransportParameters::named("uet").unwrap();
@@ -72,12 +70,26 @@ fn lost(events: &[(Time, Event)]) -> Option<(Time, CloseReason)> {
     })
 }
 
+/// Of datagrams with a whole packet, a half, a third of it and so on, the largest that passes is used.
 #[test]
-fn path_that_drops_large_packets_is_reported() {
-    let (when, reason) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
-    assert_eq!(reason, CloseReason::LargePackets { full: FULL, short: SHORT });
-    // Seven full HELLOs of 50 ms each, a short one that receives a reply, and a second.
-    assert!(when > at(1_350) && when < at(1_600), "{when}");
+fn path_that_drops_large_packets_has_smaller_ones() {
+    for (largest, passes) in [(1063, 64 + 500), (600, 64 + 500), (563, 64 + 334), (200, 64 + 125), (127, 64 + 63)] {
+        let events = call(at(5_000), true, &|_, _, bytes| bytes <= largest);
+        assert_eq!(lost(&events), None, "{largest}");
+        let sizes = Sizes { passes, fails: FULL };
+        assert_eq!(events[0].1, Event::Fragmented { peer: 0, sizes });
+        assert!(matches!(events[1].1, Event::Open { .. }), "{events:?}");
+        // Seven full HELLOs of 50 ms each, a short one that receives a reply, a second, and three probes of each size.
+        assert!(events[1].0 > at(1_500) && events[1].0 < at(1_800), "{events:?}");
+    }
+}
+
+/// The smallest fragment has 63 B and a header of 64 B: what passes is named, a probe of 28 B.
+#[test]
+fn path_that_drops_every_fragment_is_named() {
+    let (when, reason) = lost(&call(at(14_000), true, &|_, _, bytes| bytes < 127)).expect("lost");
+    assert_eq!(reason, CloseReason::Stalled(Sizes { passes: 28, fails: 127 }));
+    assert!(when > at(11_350) && when < at(12_500), "{when}");
 }
 
 #[test]
@@ -100,7 +112,7 @@ fn late_server_is_connected() {
 fn labels_that_drop_everything_are_ignored() {
     // One of four labels forwards everything.
     let events = call(at(5_000), true, &|_, label, _| label == 2);
-    assert!(lost(&events).is_none_or(|(_, reason)| !matches!(reason, CloseReason::LargePackets { .. })), "{events:?}");
+    assert!(lost(&events).is_none_or(|(_, reason)| !matches!(reason, CloseReason::Stalled(_))), "{events:?}");
 }
 
 #[test]

@@ -145,15 +145,15 @@ fn bye_needs_the_nonce_of_the_handshake() {
     let ours = server.accept(from, &greeting(5, 6));
     let mut out = Vec::new();
     for guess in (0..100).filter(|guess| *guess != 6) {
-        header::bye(&mut out, ours, guess);
+        header::bye(&mut out, ours, guess, None);
         server.respond(from, &out);
     }
-    header::bye(&mut out, ours.wrapping_add(1), 6);
+    header::bye(&mut out, ours.wrapping_add(1), 6, None);
     server.respond(from, &out);
     // The BYE of version 1.
     server.respond(from, &[&[1, 7, 0, 0], &ours.to_be_bytes()[..]].concat());
     assert!(server.echoes(from, ours) && server.events().is_empty());
-    header::bye(&mut out, ours, 6);
+    header::bye(&mut out, ours, 6, None);
     server.respond(from, &out);
     assert_eq!(server.events(), [Event::Lost { peer: 0, reason: CloseReason::Closed }]);
 }
@@ -444,8 +444,8 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
         written(&|out| header::ack(out, ours, 1, &ack, 0, Time::ZERO)),
         written(&|out| header::probe(out, ours, &probe, 0)),
         written(&|out| header::echo(out, ours, &probe)),
-        written(&|out| header::bye(out, ours, 6)),
-        written(&|out| header::bye(out, ours, 7)),
+        written(&|out| header::bye(out, ours, 6, None)),
+        written(&|out| header::bye(out, ours, 7, None)),
     ]
 }
 

@@ -143,6 +143,7 @@ fn write_binary_seeds() {
         checksum: Some(header::crc32c(b"abcd")),
         steering: 1,
         transmission: 7,
+        fragment: header::Fragment::WHOLE,
         ack_request: true,
     };
     header::data(&mut out, 9, &data);
@@ -152,7 +153,7 @@ fn write_binary_seeds() {
     write("header", "probe", &out);
     header::echo(&mut out, 9, &probe);
     write("header", "echo", &out);
-    header::bye(&mut out, 9, 5);
+    header::bye(&mut out, 9, 5, None);
     write("header", "bye", &out);
     let mut draws = Stream::keyed(1, 0, "scripts");
     for number in 0..3 {

@@ -64,6 +64,8 @@ pub enum State {
     Failed = 2,
     /// The connection is open, and no reply has come over this path, which carries nothing.
     Silent = 3,
+    /// It is open, and full packets do not pass: they are sent in fragments.
+    Fragmented = 4,
 }
 
 /// A path of a connection, in the layout of the page and of `anabranchPaths`.

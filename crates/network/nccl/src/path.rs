@@ -108,6 +108,10 @@ impl Path {
 }
 
 impl Datapath for Path {
+    fn refusals(&self, peer: PeerId) -> Option<(u64, String)> {
+        either!(&self.by, path => path.refusals(peer))
+    }
+
     fn abilities(&self) -> Abilities {
         either!(&self.by, path => path.abilities())
     }

@@ -241,7 +241,10 @@ impl Process {
         let (at, labels, peer_timeout) = (SocketAddr::new(device.ip, 0), settings.labels, settings.peer_timeout);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
-            None => UdpPath::open(at, labels, MAX_PEERS).map(Path::from),
+            None => UdpPath::open(at, labels, MAX_PEERS).map(|path| {
+                path.warning().into_iter().for_each(|warning| log::say(Level::Warn, warning));
+                Path::from(path)
+            }),
             Some(rdma) => {
                 let verbs = VerbsSettings {
                     device: Some(rdma.name.clone()),
@@ -394,6 +397,7 @@ fn wall_ns() -> u64 {
 }
 
 fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
+    let open = if of.is_fragmented { State::Fragmented } else { State::Open };
     let wall = wall_ns();
     let one = |path: usize| {
         let counts = of.paths.get(path).copied().unwrap_or_default();
@@ -402,7 +406,7 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
             (counts.used_at > Time::ZERO).then(|| wall.saturating_sub(ns(now.saturating_sub(counts.used_at))));
         let state = match of.is_well {
             true if counts.is_silent => State::Silent,
-            true => State::Open,
+            true => open,
             false => State::Failed,
         };
         let mut slot = Slot {

@@ -216,3 +216,53 @@ fn a_stream_is_used_again() {
     let (endpoint, _) = pair.nodes[0].driver().endpoint();
     assert!(endpoint.counters().packets > 40 * 3);
 }
+
+/// From now on packets of the first rank pass only if they are this short, at most.
+fn shorten(pair: &Pair, largest: usize) {
+    let link = Link { largest, ..Link::new(Rate::gbps(10), Time::from_us(5)) };
+    (0..4).for_each(|label| pair.network.set(0, 1, label, link.clone()));
+}
+
+/// Packets of 1,064 B no longer pass and half of them do: connections of before and new ones go on in fragments.
+#[test]
+fn full_packets_that_stop_passing_are_fragmented() {
+    let mut pair = Pair::usual(12);
+    let (sender, receiver) = pair.connect(0);
+    let bytes: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+    let transfer = |pair: &mut Pair, sender, receiver| {
+        let (request, memory) = pair.receive(1, receiver, bytes.len(), 7);
+        let sent = pair.send(0, sender, &bytes, 7).unwrap();
+        assert_eq!(pair.finish(1, request).unwrap().sizes(), [bytes.len() as u64]);
+        assert_eq!(pair.finish(0, sent).unwrap().sizes(), [bytes.len() as u64]);
+        assert!(memory.bytes() == bytes);
+    };
+    transfer(&mut pair, sender, receiver);
+    assert!(!pair.nodes[0].watched()[0].is_fragmented);
+    shorten(&pair, 600);
+    let began = pair.network.now();
+    transfer(&mut pair, sender, receiver);
+    assert!(pair.network.now() - began < Time::from_us(500_000), "{}", pair.network.now() - began);
+    let (sender, receiver) = pair.connect(0);
+    transfer(&mut pair, sender, receiver);
+    assert!(pair.nodes[0].watched().iter().all(|of| of.is_fragmented));
+}
+
+/// No data packet passes, while pings and other control messages do (84 B): both ranks name the sizes within the timeout (1 s)
+/// and the last retransmission.
+#[test]
+fn data_that_stop_passing_fail_both_ranks() {
+    let mut pair = Pair::usual(13);
+    let (sender, receiver) = pair.connect(0);
+    let (request, _memory) = pair.receive(1, receiver, 300_000, 7);
+    shorten(&pair, 126);
+    let began = pair.network.now();
+    let sent = pair.send(0, sender, &[5; 300_000], 7).unwrap();
+    let failures = [pair.finish(0, sent).unwrap_err(), pair.finish(1, request).unwrap_err()];
+    for (failure, text) in failures.iter().zip(["acknowledged no data for 1 s", "acknowledged none of its data"]) {
+        assert_eq!(failure.code, Code::Remote);
+        for word in [text, "datagrams of 28 B", "127 B"] {
+            assert!(failure.message.contains(word), "no `{word}` in {failure}");
+        }
+    }
+    assert!(pair.network.now() - began < Time::from_us(2_000_000), "{}", pair.network.now() - began);
+}

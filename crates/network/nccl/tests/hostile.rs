@@ -245,6 +245,7 @@ fn a_refused_rank_states_no_round_trip() {
                         checksum: None,
                         steering: 0,
                         transmission: 1,
+                        fragment: header::Fragment::WHOLE,
                         ack_request: true,
                     };
                     header::data(&mut out, ours, &data);

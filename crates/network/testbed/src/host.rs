@@ -262,7 +262,7 @@ impl HostRun<'_> {
                 }
             }
             // A label of a link that is down.
-            Event::Refused { .. } | Event::Silent { .. } => {}
+            Event::Refused { .. } | Event::Silent { .. } | Event::Fragmented { .. } | Event::EcnDropped { .. } => {}
             Event::Lost { peer, reason } => {
                 let at = self.driver.datapath().peer_at(peer);
                 if self.unmet > 0 {

@@ -165,6 +165,11 @@ pub trait Datapath {
         [0; 2]
     }
 
+    /// Returns the number of datagrams to a peer that the kernel has refused, and its last reason with a remedy; `None`: none.
+    fn refusals(&self, _peer: PeerId) -> Option<(u64, String)> {
+        None
+    }
+
     /// Passes at most `max` arrived datagrams to `take` and returns their number.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ pub mod memory;
 mod parameters;
 #[cfg(target_os = "linux")]
 pub mod paths;
+mod resolve;
 pub mod transfer;
 pub mod udp;
 pub mod verbs;
@@ -22,3 +23,4 @@ pub use lateness::Lateness;
 pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };
+pub use resolve::resolve;

@@ -137,7 +137,7 @@ parameters! {
         least_timeout: Time = Time::from_us(10_000), within MIN_TIME..=MAX_TIME, source "ours: processes may wait for their turn so long";
         /// Effect of a timeout on a scheme that keeps its path: it leaves the path as dead, or its own on_timeout decides.
         on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path";
-        /// Time after which a peer that owes a reply and sends nothing has timed out.
+        /// Time after which a peer that owes a reply and sends nothing, or acknowledges nothing new, has timed out.
         give_up: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "ours";
         /// Time after which a peer that sends nothing at all is removed.
         idle_timeout: Time = Time::from_us(60_000_000), within MIN_TIME..=MAX_TIME, source "ours";

@@ -17,8 +17,8 @@ use anabranch_wire::memory::Link;
 use common::Pair;
 use std::collections::BTreeMap;
 
-/// Faults end after 2 ms.
-const LIMIT: Time = Time::from_us(2_000_000);
+/// Faults end after 2 ms. A path that drops large datagrams takes a second to be found at the handshake.
+const LIMIT: Time = Time::from_us(6_000_000);
 const FAULTS_END: u64 = 2_000;
 
 fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
@@ -84,6 +84,10 @@ fn link(draws: &mut Stream) -> Link {
     if draws.chance(1, 3) {
         let from = draws.below(FAULTS_END);
         link.cuts.push((Time::from_us(from), Time::from_us(from + draws.below(FAULTS_END - from))));
+    }
+    // The same faults apply to fragments of packets.
+    if draws.chance(1, 4) {
+        link.largest = 128 + draws.below(1_000) as usize;
     }
     link
 }

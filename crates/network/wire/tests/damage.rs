@@ -107,7 +107,7 @@ fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
                 all.extend(received.copied());
                 !stop.load(Ordering::Relaxed)
             };
-            transfer::serve(&mut driver, false, &mut look, &mut |_, _| ()).unwrap();
+            transfer::serve(&mut driver, false, &mut look, &mut |_, _, _| ()).unwrap();
             all
         });
         let (here, there) = (sockets(), sockets());

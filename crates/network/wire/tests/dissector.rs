@@ -60,6 +60,7 @@ fn wireshark_reads_every_kind() {
         checksum: Some(0xfeed),
         steering: 0,
         transmission: 7,
+        fragment: header::Fragment::WHOLE,
         ack_request: true,
     };
     let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
@@ -79,7 +80,7 @@ fn wireshark_reads_every_kind() {
         written(|out| header::ack(out, 0x22, 5, &answer, 7, Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
-        written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
+        written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef, None)),
         written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE_BYTES])),
         // Number, payload MAC and header MAC between header and payload.
         [&sealed[..], &[0, 0, 0, 0, 0, 0, 1, 2], &[0xaa; 12], &[0xbb; 12], &[7; 100]].concat(),

@@ -65,7 +65,7 @@ fn transfer(
                     all.extend(received.copied());
                     !stop.load(Ordering::Relaxed)
                 },
-                &mut |_, _| (),
+                &mut |_, _, _| (),
             );
             (all, served)
         });

@@ -91,7 +91,7 @@ fn send(bytes: u64, is_open: &(dyn Fn(usize) -> bool + Sync)) -> Sent {
         scope.spawn(move || {
             let mut driver = driver();
             tell.send(driver.datapath().at()).unwrap();
-            transfer::serve(&mut driver, false, &mut |_| !stop.load(Ordering::Relaxed), &mut |_, _| ()).unwrap();
+            transfer::serve(&mut driver, false, &mut |_| !stop.load(Ordering::Relaxed), &mut |_, _, _| ()).unwrap();
         });
         let to = address.recv().unwrap();
         scope.spawn(move || relay(front, to, is_open, stop));

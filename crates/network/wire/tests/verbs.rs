@@ -219,7 +219,7 @@ fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
                 all.extend(received.copied());
                 true
             };
-            transfer::serve(&mut driver, true, look, &mut |_, _| ()).unwrap();
+            transfer::serve(&mut driver, true, look, &mut |_, _, _| ()).unwrap();
             all[0]
         });
         let mut next = 1u32;
@@ -313,7 +313,7 @@ fn unknown_connections_do_not_affect_peers() {
                     all.extend(received.copied());
                     !stop.load(Ordering::Relaxed)
                 };
-                transfer::serve(&mut driver, false, look, &mut |_, _| ()).unwrap();
+                transfer::serve(&mut driver, false, look, &mut |_, _, _| ()).unwrap();
                 all
             });
             let to = address.recv().unwrap();

@@ -1,6 +1,7 @@
 //! Control packets, which precede all data.
 
 use crate::{
+    event::Sizes,
     header::{Cookie, Greeting, ProbeHeader},
     peer::{LastSeal, Peer},
 };
@@ -16,15 +17,15 @@ pub(super) enum Control {
     Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
     Ack { stream: u32, ack: Reply, transmission: u32, arrived: Time },
-    Probe { stream: u32, tag: Tag, size: usize },
+    Probe { stream: u32, tag: Tag, size: usize, ecn: bool },
     Echo { probe: ProbeHeader, arrived: Time },
-    Bye { connection: u32, proof: u64, seal: Option<Box<LastSeal>> },
+    Bye { connection: u32, proof: u64, stalled: Option<Sizes>, seal: Option<Box<LastSeal>> },
 }
 
 impl Control {
-    pub(super) fn bye(peer: &mut Peer) -> Self {
+    pub(super) fn bye(peer: &mut Peer, stalled: Option<Sizes>) -> Self {
         let (connection, proof) = (peer.theirs, peer.their_nonce.unwrap_or(peer.nonce));
-        Control::Bye { connection, proof, seal: peer.last_seal() }
+        Control::Bye { connection, proof, stalled, seal: peer.last_seal() }
     }
 
     /// Returns `true` if `next`, sent right after it, makes this ACK redundant: both are of packets of one path that

@@ -7,6 +7,7 @@ mod hosts;
 mod peers;
 mod receive;
 mod sealing;
+mod sizes;
 mod state;
 mod transmit;
 
@@ -15,7 +16,7 @@ pub use state::Counters;
 
 use crate::{
     Balancer, Key, Settings,
-    event::{CloseReason, Event, SendError, SendOptions},
+    event::{Event, SendError, SendOptions, Sizes},
     peer::Phase,
     stream::{First, Incoming, Outgoing, Stored},
     watched::PathCounts,
@@ -24,7 +25,7 @@ use anabranch_lb::{Record, registry::HostParameters};
 use anabranch_units::Time;
 use bytes::Bytes;
 use control::Control;
-use state::{LABELS, State, Timer};
+use state::{State, Timer};
 use std::{cmp::Reverse, net::SocketAddr};
 
 /// Time of an endpoint's next transmission.
@@ -68,6 +69,11 @@ impl Endpoint {
     pub fn round_trip(&self, peer: u32) -> Option<(Time, Time)> {
         let peer = self.state.peer(peer).filter(|peer| peer.phase == Phase::Open)?;
         Some((peer.base_rtt, peer.noise))
+    }
+
+    /// Returns the sizes that pass to a peer and that do not, if its packets are sent in fragments.
+    pub fn fragmented(&self, peer: u32) -> Option<Sizes> {
+        self.state.peer(peer).filter(|peer| peer.fragments > 1)?.sizes
     }
 
     /// Returns the bytes held for peers, and the number of messages, control packets and timers held: what must stay bounded.
@@ -152,7 +158,7 @@ impl Endpoint {
             None => {}
             // It has called this endpoint, which has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
-                peers::begin_calibration(&mut self.state, peer, now);
+                peers::begin_calibration(&mut self.state, peer, 0, now);
                 return;
             }
             // It has called this endpoint, which sends to it already: streams that are open choose among other paths.
@@ -195,7 +201,7 @@ impl Endpoint {
         let head = &options.head;
         let length = (head.len() + bytes.len()) as u64;
         let known = self.state.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;
-        if stream >= LABELS {
+        if stream >= sizes::SIZES {
             return Err(SendError::NoPeer);
         }
         let max = known.max_message.min(self.state.settings.max_message);
@@ -228,7 +234,7 @@ impl Endpoint {
         self.state.unacknowledged += 1;
         match known.phase {
             Phase::Open => peers::open_waiting(&mut self.state, peer, now),
-            Phase::Greeted => peers::begin_calibration(&mut self.state, peer, now),
+            Phase::Greeted => peers::begin_calibration(&mut self.state, peer, 0, now),
             Phase::Greeting | Phase::Calibrating => {}
         }
         Ok(number)
@@ -270,7 +276,7 @@ impl Endpoint {
     /// Closes the connection to a peer; all messages under way are lost.
     pub fn close(&mut self, peer: u32) {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
-            let (bye, label) = (Control::bye(known), known.last_label);
+            let (bye, label) = (Control::bye(known, None), known.last_label);
             peers::forget(&mut self.state, peer);
             self.state.send_control(peer, label, bye);
         }
@@ -336,8 +342,8 @@ impl Endpoint {
     /// Returns the time, possibly past, at which [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside.
     pub fn next_send(&self) -> Option<NextSend> {
         let free_at = self.state.pacer.free_at();
-        let waits = !self.state.control.is_empty() || !self.state.replies.is_empty() || self.state.nic.ready() != 0;
-        if waits {
+        let State { control, replies, fragments, nic, .. } = &self.state;
+        if !control.is_empty() || !replies.is_empty() || !fragments.is_empty() || nic.ready() != 0 {
             return Some(NextSend { at: free_at, catches_up: true });
         }
         let held_until = self.state.nic.paced_until()?;
@@ -362,6 +368,7 @@ impl Endpoint {
             self.state.timers.pop();
             match timer {
                 Timer::Peer { peer } => peers::peer_timer(&mut self.state, peer, at, now),
+                Timer::Search { peer } => sizes::on_timer(&mut self.state, peer, at, now),
                 Timer::Idle => peers::close_idle_peers(&mut self.state, now),
                 Timer::Receiver { peer, stream } => receive::receiver_timer(&mut self.state, peer, stream, at, now),
                 Timer::Stream { slot, peer, stream } => {
@@ -387,8 +394,12 @@ impl Endpoint {
             && let Some(Some(known)) = self.state.peers.get_mut(peer as usize)
         {
             let since = *known.awaiting_since.get_or_insert(now);
-            if now.saturating_sub(since) > self.state.settings.peer_timeout {
-                return peers::lose(&mut self.state, peer, CloseReason::TimedOut);
+            let is_silent = now.saturating_sub(since) > self.state.settings.peer_timeout;
+            let flow = &mut self.state.flows[slot as usize];
+            let (since, tag) = (*flow.of.stalled_since.get_or_insert(now), flow.last_tag.unwrap_or_default());
+            let label = self.state.label(slot, tag);
+            if !sizes::note_stall(&mut self.state, peer, since, label, is_silent, now) {
+                return;
             }
         }
         transmit::send_probes(&mut self.state, slot, now);

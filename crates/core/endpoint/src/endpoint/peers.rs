@@ -5,7 +5,7 @@ use super::{
     cookie::Bound,
     datagram::{Arrival, Source, To},
     hosts::host_of,
-    sealing,
+    sealing, sizes,
     state::{CALIBRATION, LABELS, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     auth::Side,
     event::{CloseReason, Event},
     header::{self, Cookie, Greeting, Protection},
-    peer::{Candidate, Hellos, Peer, Phase},
+    peer::{Candidate, Peer, Phase},
     stream::Outgoing,
     watched::Watched,
 };
@@ -36,7 +36,7 @@ const STALLED_OVER_SHARE: Time = Time::from_us(250_000);
 
 /// One of this many HELLOs without a reply is short.
 const SHORT_HELLO_PERIOD: u32 = 8;
-/// Time that full HELLOs may remain without a reply once a short one has received one.
+/// Time from the first RETRY on after which HELLOs are short: full ones with its cookie may not pass.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
 /// Rounds of probes after which streams open without labels that have not replied: 163 ms with a base round trip of 250 us.
@@ -197,27 +197,27 @@ pub(super) fn forget(state: &mut State, peer: u32) {
     state.hosts.leave(known.host, known.stored, known.kept);
     state.transports[peer as usize] = None;
     state.control.retain(|(of, ..)| *of != peer);
+    state.fragments.retain(|(transmit, _)| transmit.to != To::Peer(peer));
     state.released.insert(peer);
 }
 
 pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
-    let (labels, full) = (state.settings.labels, state.longest_datagram());
+    let (labels, full) = (state.settings.labels, state.longest_datagram_to(peer));
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let measures_full = known.samples.len() < state.settings.calibrations.max(1) as usize;
     let size = if measures_full { full } else { known.probe_base.datagram };
-    known.hellos.is_short =
-        known.phase == Phase::Greeting && known.requests_sent % SHORT_HELLO_PERIOD == SHORT_HELLO_PERIOD - 1;
+    let is_short = known.hellos.only_short || known.requests_sent % SHORT_HELLO_PERIOD == SHORT_HELLO_PERIOD - 1;
+    known.hellos.is_short = known.phase == Phase::Greeting && is_short;
     let request = match known.phase {
         Phase::Greeting => Control::Hello { is_short: known.hellos.is_short },
-        Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.requests_sent, size },
+        Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.requests_sent, size, ecn: false },
         Phase::Greeted | Phase::Open => return,
     };
     let label = if known.phase == Phase::Greeting {
         let number = if known.hellos.is_short { SHORT_HELLO_PERIOD } else { 1 };
         known.greeting_label(known.requests_sent / number, labels)
     } else {
-        let paths = known.paths.len() as u32;
-        known.label(known.requests_sent % paths, known.requests_sent / paths)
+        known.calibration_label()
     };
     known.requests_sent = known.requests_sent.wrapping_add(1);
     // A cookie is valid for the label on which it arrived.
@@ -229,12 +229,13 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
 }
 
 /// Measures the round trip before anything is sent.
-pub(super) fn begin_calibration(state: &mut State, peer: u32, now: Time) {
+pub(super) fn begin_calibration(state: &mut State, peer: u32, label: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     (known.phase, known.requests_sent, known.sweeps) = (Phase::Calibrating, 0, 0);
     known.set_paths();
+    let only_short = known.hellos.only_short;
     sweep(state, peer, now);
-    send_request(state, peer, now);
+    if only_short { sizes::search_first(state, peer, label, now) } else { send_request(state, peer, now) }
 }
 
 /// Doubles from four round trips to the request timeout, and beyond that once streams are open.
@@ -261,7 +262,7 @@ pub(super) fn sweep(state: &mut State, peer: u32, now: Time) {
     known.timer_at = now + sweep_interval(&state.settings, known);
     state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
     for label in silent {
-        state.send_control(peer, label, Control::Probe { stream: LABELS, tag: label, size: 0 });
+        state.send_control(peer, label, Control::Probe { stream: LABELS, tag: label, size: 0, ecn: false });
     }
 }
 
@@ -329,14 +330,21 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
         }
         return sweep(state, peer, now);
     }
-    let Hellos { has_full_reply, short_reply_at, .. } = known.hellos;
-    let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.peer_timeout);
-    if known.phase == Phase::Greeting && !has_full_reply && short_reply_at.is_some_and(drops_full) {
-        let (full, short) = (state.longest_datagram() as u32, state.short_hello() as u32);
-        return lose(state, peer, CloseReason::LargePackets { full, short });
-    }
-    if known.awaiting_since.is_some_and(|since| now.saturating_sub(since) > state.settings.peer_timeout) {
+    let is_over = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.peer_timeout);
+    let only_short = known.phase == Phase::Greeting && known.hellos.reply_at.is_some_and(is_over);
+    let is_silent = known.awaiting_since.is_some_and(|since| now.saturating_sub(since) > state.settings.peer_timeout);
+    if is_silent && known.phase == Phase::Greeting {
         return lose(state, peer, CloseReason::TimedOut);
+    }
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    known.hellos.only_short |= only_short;
+    if known.phase == Phase::Calibrating {
+        let (since, label) = (*known.stalled_since.get_or_insert(now), known.calibration_label());
+        let goes_on = known.search.is_some() || sizes::note_stall(state, peer, since, label, is_silent, now);
+        // A search sends the next request at its end.
+        if !goes_on || state.peer(peer).is_none_or(|known| known.search.is_some()) {
+            return;
+        }
     }
     send_request(state, peer, now);
 }
@@ -481,14 +489,10 @@ pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32
     };
     if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
         known.cookie = Some((*cookie, arrival.label));
-        let hellos = &mut known.hellos;
-        if hellos.is_short {
-            hellos.short_reply_at.get_or_insert(arrival.at);
-        } else {
-            hellos.has_full_reply = true;
-        }
+        known.hellos.reply_at.get_or_insert(arrival.at);
     }
-    state.send_control(peer, arrival.label, Control::Hello { is_short: false });
+    let is_short = state.peer(peer).is_some_and(|known| known.hellos.only_short);
+    state.send_control(peer, arrival.label, Control::Hello { is_short });
 }
 
 /// The MAC does not match the local key, or there is no local key.
@@ -565,7 +569,7 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
     known.their_nonce = Some(greeting.own_nonce);
     known.note_answer(label);
     sealing::derive(state, peer, greeting);
-    begin_calibration(state, peer, now);
+    begin_calibration(state, peer, label, now);
 }
 
 /// First full packets, then probes as the scheme sends them.
@@ -574,8 +578,9 @@ pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time)
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
         return;
     }
-    let (full, probe) = (state.longest_datagram(), state.probe_datagram());
+    let (full, probe) = (state.longest_datagram_to(peer), state.probe_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    known.stalled_since = None;
     if known.samples.len() < required {
         known.samples.push(rtt);
         known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);

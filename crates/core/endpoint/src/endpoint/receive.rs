@@ -1,12 +1,13 @@
 use super::{
     control::Control,
     datagram::{Arrival, Placement},
-    peers, sealing,
+    peers, sealing, sizes,
     state::{CALIBRATION, LABELS, MAX_REPLIES, State, Timer},
     transmit,
 };
 use crate::{
-    event::{CloseReason, Event},
+    event::{CloseReason, Event, Sizes},
+    fragments::{self, Incomplete},
     header::{self, Data, DecodeError, Packet, ProbeHeader},
     peer::Peer,
     stream::{Completed, Cost, Incoming, Limits, Stored},
@@ -83,7 +84,10 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     match packet {
         Packet::Hello { .. } | Packet::Retry { .. } => {}
         Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting, arrival.label),
-        Packet::Data { data, payload, .. } => on_data(state, now, peer, arrival, &data, payload, places),
+        Packet::Data { ref data, payload, .. } => match data.fragment.count {
+            1 => on_data(state, now, peer, arrival, data, payload, places),
+            _ => on_fragment(state, now, peer, arrival, data, payload, places),
+        },
         Packet::Ack { stream, ack, transmission, held, .. } => {
             on_ack(state, now, peer, stream, &ack, (transmission, held), arrival.label);
         }
@@ -91,17 +95,50 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
             state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
         }
         Packet::Echo { echo, .. } => on_echo(state, now, peer, &echo),
-        Packet::Bye { proof, .. } => on_bye(state, peer, proof),
+        Packet::Bye { proof, stalled, .. } => on_bye(state, peer, proof, stalled),
     }
 }
 
 /// Must carry a nonce of the handshake: a guessed connection number does not suffice.
-fn on_bye(state: &mut State, peer: u32, proof: u64) {
+fn on_bye(state: &mut State, peer: u32, proof: u64, stalled: Option<Sizes>) {
     let has_nonce = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
     if state.peer(peer).is_some_and(has_nonce) {
-        peers::lose(state, peer, CloseReason::Closed);
+        peers::lose(state, peer, stalled.map_or(CloseReason::Closed, CloseReason::Unreceived));
     } else {
         state.counters.refused += 1;
+    }
+}
+
+#[cold]
+fn on_fragment(
+    state: &mut State,
+    now: Time,
+    peer: u32,
+    arrival: &Arrival<'_>,
+    data: &Data,
+    payload: Option<&[u8]>,
+    places: &mut dyn Placement,
+) {
+    let mtu = state.settings.mtu();
+    let Some(payload) = payload else {
+        // Without one fragment the packet is retransmitted, as if it had been trimmed.
+        return on_data(state, now, peer, arrival, &fragments::whole(data, mtu), None, places);
+    };
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if known.incomplete.capacity() == 0 {
+        let bytes = Incomplete::memory(mtu);
+        if !state.hosts.keep(known.host, bytes) {
+            state.counters.no_capacity += 1;
+            return;
+        }
+        known.kept += bytes;
+    }
+    match fragments::assemble(&mut known.incomplete, data, payload, arrival.ecn, mtu) {
+        Ok(Some((data, bytes, ecn))) => {
+            on_data(state, now, peer, &Arrival { ecn, ..*arrival }, &data, Some(&bytes), places);
+        }
+        Ok(None) => {}
+        Err(()) => state.counters.refused += 1,
     }
 }
 
@@ -281,6 +318,8 @@ fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
         if let Some(rtt) = last.and_then(|of| of.round_trip(now, echo.held, max)) {
             peers::on_calibration(state, now, peer, rtt);
         }
+    } else if echo.stream == sizes::SIZES {
+        sizes::on_echo(state, now, peer, echo.tag);
     } else if let Some(slot) = state.slot(peer, echo.stream) {
         // The scheme receives the round trip that a full packet would have measured.
         let longer = known.probe_base.longer;

@@ -1,13 +1,13 @@
 use super::{
     control::Control,
     cookie::Cookies,
-    datagram::{Source, To},
+    datagram::{Source, To, Transmit},
     hosts::Hosts,
 };
 use crate::{
     Balancer, Entropy, Flow, Nic, Settings,
     event::Event,
-    header::{self, Greeting, Protection},
+    header::{Greeting, Protection},
     pacer::Pacer,
     peer::Peer,
     stream::{First, Outgoing, Spares},
@@ -94,6 +94,9 @@ pub(super) enum Timer {
     Peer {
         peer: u32,
     },
+    Search {
+        peer: u32,
+    },
     /// Of the endpoint itself: check for idle peers.
     Idle,
 }
@@ -126,6 +129,10 @@ pub(super) struct State {
     pub(super) control: VecDeque<(u32, u32, Control)>,
     /// To senders that are no peers, queued apart so that they displace no ACKs.
     pub(super) replies: VecDeque<(To, u32, Control)>,
+    /// Further datagrams of packets that have been sent in part.
+    pub(super) fragments: VecDeque<(Transmit, Vec<u8>)>,
+    /// Those of the packet that is written.
+    pub(super) parts: Vec<Vec<u8>>,
     pub(super) newcomers: VecDeque<Newcomer>,
     /// Peers by connection number.
     pub(super) connections: BTreeMap<u32, u32>,
@@ -179,6 +186,8 @@ impl State {
             pacer,
             control: VecDeque::new(),
             replies: VecDeque::new(),
+            fragments: VecDeque::new(),
+            parts: Vec::new(),
             newcomers: VecDeque::new(),
             connections: BTreeMap::new(),
             confirmed: Vec::new(),
@@ -203,15 +212,20 @@ impl State {
         self.settings.longest_datagram()
     }
 
+    /// Bytes of the longest datagram to a peer.
+    pub(super) fn longest_datagram_to(&self, peer: u32) -> usize {
+        self.datagram_of(self.peer(peer).map_or(1, |known| known.fragments))
+    }
+
+    /// Bytes of the longest fragment of a full packet.
+    pub(super) fn datagram_of(&self, fragments: u8) -> usize {
+        self.settings.max_header() + self.settings.mtu().div_ceil(u64::from(fragments)) as usize
+    }
+
     /// `None` if the scheme probes no paths.
     pub(super) fn probe_datagram(&self) -> Option<usize> {
         let payload = self.settings.scheme.capabilities().probe_payload()?;
         Some(self.settings.probe_datagram(payload))
-    }
-
-    /// Bytes of a HELLO that is not padded. No reply to it is longer: a RETRY has 56 bytes, a WELCOME 64.
-    pub(super) fn short_hello(&self) -> usize {
-        header::HELLO_BYTES + if self.settings.key.is_some() { header::SEAL } else { 0 }
     }
 
     pub(super) fn peer(&self, peer: u32) -> Option<&Peer> {

@@ -6,15 +6,17 @@ use super::{
 };
 use crate::{
     Departure, Egress, Settings, Transports,
-    header::{self, Cookie, Data, Greeting, ProbeHeader},
+    auth::Session,
+    header::{self, Cookie, Data, Fragment, Greeting, ProbeHeader},
     pacer::Pacer,
     peer::Peer,
-    stream::Outgoing,
+    stream::{Message, Outgoing},
 };
 use anabranch_lb::{Decision, HostScheme, Outgoing as Packet, Tag, registry::Host};
 use anabranch_transport::Transport;
 use anabranch_units::Time;
 use bytes::Bytes;
+use std::ops::Range;
 
 struct PerPeer<'a>(&'a [Option<Transport>], &'a Transport);
 
@@ -34,6 +36,7 @@ struct WireEgress<'a> {
     is_checked: bool,
     peers: &'a mut [Option<Peer>],
     blocked: &'a mut Vec<u32>,
+    fragments: &'a mut Vec<Vec<u8>>,
     sent: Option<Sent>,
 }
 
@@ -44,6 +47,51 @@ struct Sent {
     tag: Tag,
     psn: u64,
     again: bool,
+    drops_ecn: bool,
+}
+
+/// Writes header and head of a datagram with these bytes of a message; returns the rest of the payload.
+#[inline(always)]
+fn write_data(
+    out: &mut Vec<u8>,
+    (connection, is_checked): (u32, bool),
+    data: &mut Data,
+    message: &Message,
+    bytes: Range<usize>,
+    session: Option<&mut Session>,
+) -> Bytes {
+    data.payload = bytes.len() as u16;
+    let (head, payload) = message.part(bytes.start, bytes.end);
+    let tag = session.as_ref().and_then(|session| session.payload_tag(head, &payload));
+    data.checksum = (is_checked && tag.is_none()).then(|| header::crc32c_of(head, &payload));
+    header::data(out, connection, data);
+    if let Some(session) = session {
+        let number = session.number();
+        header::authenticate(out, number, tag, |bytes| session.headers().mac(bytes));
+    }
+    out.extend_from_slice(head);
+    payload
+}
+
+/// Writes all fragments of a packet but the first, each of this size at most. Their payload is copied, since its owner may
+/// reuse the memory before they leave.
+#[cold]
+fn write_fragments(
+    fragments: &mut Vec<Vec<u8>>,
+    header: (u32, bool),
+    data: &Data,
+    message: &Message,
+    (bytes, size): (Range<usize>, usize),
+    mut session: Option<&mut Session>,
+) {
+    for (index, from) in bytes.clone().step_by(size).enumerate().skip(1) {
+        let fragment = Fragment { index: index as u8, ..data.fragment };
+        let (mut out, to) = (Vec::new(), (from + size).min(bytes.end));
+        let mut data = Data { fragment, ..*data };
+        let payload = write_data(&mut out, header, &mut data, message, from..to, session.as_deref_mut());
+        out.extend_from_slice(&payload);
+        fragments.push(out);
+    }
 }
 
 impl Egress<Outgoing> for WireEgress<'_> {
@@ -73,39 +121,40 @@ impl Egress<Outgoing> for WireEgress<'_> {
         // The sender has no packet that the stream does not hold.
         let Outgoing { stream, connection, mtu, peer: flow_peer, .. } = *flow;
         let mut size = 0;
-        let is_checked = self.is_checked;
         if let Some((message, index, transmission)) = flow.transmit(psn, start) {
             let from = (u64::from(index) * mtu) as usize;
-            let to = (from + mtu as usize).min(message.len() as usize);
-            let (head, payload) = message.part(from, to);
-            let session = self.peers.get_mut(flow_peer as usize).and_then(Option::as_mut);
-            let mut session = session.and_then(|known| known.session.as_mut());
-            let tag = session.as_ref().and_then(|session| session.payload_tag(head, &payload));
-            let checksum = (is_checked && tag.is_none()).then(|| header::crc32c_of(head, &payload));
-            let data = Data {
+            let mut to = (from + mtu as usize).min(message.len() as usize);
+            let known = self.peers.get_mut(flow_peer as usize).and_then(Option::as_mut);
+            let (count, drops_ecn) = known.as_ref().map_or((1, false), |known| (known.fragments, known.drops_ecn));
+            let mut session = known.and_then(|known| known.session.as_deref_mut());
+            let mut data = Data {
                 stream,
-                payload: (to - from) as u16,
+                payload: 0,
                 psn,
                 tag: packet.tag,
                 message: message.number,
                 length: message.len(),
                 index,
-                checksum,
+                fragment: Fragment::WHOLE,
+                checksum: None,
                 steering: message.steering,
                 transmission,
                 ack_request: packet.ack_request,
             };
-            header::data(self.out, connection, &data);
-            if let Some(session) = &mut session {
-                let number = session.number();
-                header::authenticate(self.out, number, tag, |bytes| session.headers().mac(bytes));
+            let header = (connection, self.is_checked);
+            if count > 1 && from < to {
+                data.fragment.count = count;
+                let fragment = mtu.div_ceil(u64::from(count)) as usize;
+                write_fragments(self.fragments, header, &data, message, (from..to, fragment), session.as_deref_mut());
+                to = (from + fragment).min(to);
             }
-            self.out.extend_from_slice(head);
+            let payload = write_data(self.out, header, &mut data, message, from..to, session);
             let again = packet.segment.retransmission;
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);
             size = self.out.len() + payload.len();
-            self.sent = Some(Sent { payload, class: message.class, peer: flow_peer, tag: packet.tag, psn, again });
+            self.sent =
+                Some(Sent { payload, class: message.class, peer: flow_peer, tag: packet.tag, psn, again, drops_ecn });
         }
         // One datagram at a time: the line is free again later than now, even if the pacer makes up for lost time.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
@@ -142,13 +191,19 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
             known.control = known.control.saturating_sub(1);
             known.class
         });
-        return Some(Transmit { to: To::Peer(peer), label, ecn: false, class, payload: Bytes::new() });
+        let ecn = matches!(control, Control::Probe { ecn: true, .. });
+        return Some(Transmit { to: To::Peer(peer), label, ecn, class, payload: Bytes::new() });
     }
     if let Some((to, label, control)) = state.replies.pop_front() {
         write(state, NO_PEER, &control, now, out);
         sealing::seal_control(state, NO_PEER, &control, out);
         state.pacer.occupy(now, out.len());
         return Some(Transmit { to, label, ecn: false, class: 0, payload: Bytes::new() });
+    }
+    if let Some((transmit, bytes)) = state.fragments.pop_front() {
+        *out = bytes;
+        state.pacer.occupy(now, out.len());
+        return Some(transmit);
     }
     let transports = PerPeer(&state.transports, &state.transport);
     state.nic.promote(&mut state.flows, &transports, now);
@@ -158,14 +213,25 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     // A MAC over headers alone covers the payload by its CRC32C.
     let is_checked = state.settings.checksum || state.settings.key.is_some();
     let peers = &mut state.peers[..];
-    let mut line = WireEgress { scheme, pacer, counters, out, run_length, is_checked, peers, blocked, sent: None };
+    let mut line = WireEgress {
+        scheme,
+        pacer,
+        counters,
+        out,
+        run_length,
+        is_checked,
+        peers,
+        blocked,
+        fragments: &mut state.parts,
+        sent: None,
+    };
     let served = state.nic.serve(&mut state.flows, &transports, &mut line, now, now);
     let sent = line.sent;
     // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.
     while let Some(slot) = state.blocked.pop() {
         state.arm(slot, now);
     }
-    let (slot, Sent { payload, class, peer, tag, psn, again }) = served.zip(sent)?;
+    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn }) = served.zip(sent)?;
     state.arm(slot, now);
     let (label, labels) = (state.label(slot, tag), state.settings.labels);
     let flow = &mut state.flows[slot as usize];
@@ -174,7 +240,12 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     if let Some(watched) = &mut flow.of.watched {
         watched.note_sent(now, psn, label, out.len() + payload.len(), again);
     }
-    Some(Transmit { to: To::Peer(peer), label, ecn: state.settings.ecn, class, payload })
+    let transmit = Transmit { to: To::Peer(peer), label, ecn: state.settings.ecn && !drops_ecn, class, payload };
+    if !state.parts.is_empty() {
+        let rest = Transmit { payload: Bytes::new(), ..transmit };
+        state.fragments.extend(state.parts.drain(..).map(|bytes| (rest.clone(), bytes)));
+    }
+    Some(transmit)
 }
 
 pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
@@ -195,7 +266,7 @@ pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, 
         Control::Ack { stream, ack, transmission, arrived } => {
             header::ack(out, connection, stream, &ack, transmission, now.saturating_sub(arrived));
         }
-        Control::Probe { stream, tag, size } => {
+        Control::Probe { stream, tag, size, .. } => {
             let transmission = note_probe(state, peer, stream, now, size);
             let probe = ProbeHeader { stream, tag, transmission, held: Time::ZERO };
             header::probe(out, connection, &probe, size);
@@ -203,13 +274,13 @@ pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, 
         Control::Echo { probe, arrived } => {
             header::echo(out, connection, &ProbeHeader { held: now.saturating_sub(arrived), ..probe });
         }
-        Control::Bye { connection, proof, .. } => header::bye(out, connection, proof),
+        Control::Bye { connection, proof, stalled, .. } => header::bye(out, connection, proof, stalled),
     }
 }
 
 /// Records a probe as it leaves; returns the number of its transmission.
 fn note_probe(state: &mut State, peer: u32, stream: u32, now: Time, size: usize) -> u32 {
-    let is_full = size == state.longest_datagram();
+    let is_full = size == state.longest_datagram_to(peer);
     if let Some(slot) = state.slot(peer, stream) {
         let of = &mut state.flows[slot as usize].of;
         return of.transmissions.note(now, is_full, 0);
@@ -225,10 +296,11 @@ pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
         let requested = state.settings.probe_datagram(probe.bytes);
         // A probe without a base round trip of its size measures nothing: another scheme may have been in use at calibration.
         let is_measured = state.peer(peer).is_some_and(|known| known.probe_base.datagram == requested);
-        let size = if is_measured { requested } else { state.longest_datagram() };
+        let longest = state.longest_datagram_to(peer);
+        let size = if is_measured { requested.min(longest) } else { longest };
         let label = state.label(slot, probe.tag);
         state.counters.probes += 1;
         state.counters.probe_bytes += size as u64 + state.settings.overhead;
-        state.send_control(peer, label, Control::Probe { stream, tag: probe.tag, size });
+        state.send_control(peer, label, Control::Probe { stream, tag: probe.tag, size, ecn: false });
     }
 }

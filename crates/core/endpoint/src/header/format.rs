@@ -16,7 +16,7 @@ pub(crate) const HELLO_BYTES: usize = GREETING_BYTES + COOKIE_BYTES;
 pub(super) const RETRY_BYTES: usize = 24 + COOKIE_BYTES;
 /// Before its padding.
 pub(super) const PROBE_BYTES: usize = ECHO_BYTES;
-pub(super) const BYE_BYTES: usize = 20;
+pub(super) const BYE_BYTES: usize = 24;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
 pub const TAG_BYTES: usize = 12;
 pub(super) const NUMBER: usize = 8;
@@ -58,6 +58,8 @@ pub type Tag = [u8; TAG_BYTES];
 pub(super) const ECN: u8 = 1;
 pub(super) const NOTIFICATION: u8 = 2;
 pub(super) const NACK: u8 = 4;
+/// Of a BYE.
+pub(super) const STALLED: u8 = 1;
 
 /// Token of a RETRY, which the initiator returns in its next HELLO.
 pub type Cookie = [u8; COOKIE_BYTES];

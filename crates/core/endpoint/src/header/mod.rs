@@ -10,10 +10,10 @@ mod write;
 
 pub(crate) use check::{MAX_COVERED, authenticate, crc32c_of, is_greeting_datagram};
 pub use check::{crc32c, reseal};
+pub(crate) use format::GREETING_BYTES;
 pub use format::{
     ACK_BYTES, COOKIE_BYTES, Cookie, DATA_HEADER, ECHO_BYTES, MAX_HEADER, SEAL, SEAL_ALL, TAG_BYTES, Tag, VERSION,
 };
-pub(crate) use format::{GREETING_BYTES, HELLO_BYTES};
-pub use packet::{Data, DecodeError, Greeting, Packet, ProbeHeader, Protection, Sealed};
+pub use packet::{Data, DecodeError, Fragment, Greeting, Packet, ProbeHeader, Protection, Sealed};
 pub(crate) use packet::{ForeignGreeting, decode_foreign};
 pub use write::{ack, bye, data, echo, hello, probe, retry, welcome};

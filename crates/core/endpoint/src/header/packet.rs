@@ -2,6 +2,7 @@ use super::{
     check::{MAX_COVERED, covered, crc32c, is_greeting, is_intact, layout},
     format::*,
 };
+use crate::event::Sizes;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
@@ -55,6 +56,20 @@ pub struct Greeting {
     pub max_message: u64,
 }
 
+/// Part of a packet that is sent in several datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Its index, from 0.
+    pub index: u8,
+    /// Number of fragments of a full packet, 1 to 16, which cut its payload at equal distances.
+    pub count: u8,
+}
+
+impl Fragment {
+    /// A packet in one datagram.
+    pub const WHOLE: Fragment = Fragment { index: 0, count: 1 };
+}
+
 /// A data packet without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
@@ -72,6 +87,8 @@ pub struct Data {
     pub length: u64,
     /// Index of the packet in the message.
     pub index: u32,
+    /// Part of the packet that follows, of `payload` bytes.
+    pub fragment: Fragment,
     /// CRC32C of the payload; `None`: it has none.
     pub checksum: Option<u32>,
     /// Placement of the message's bytes, in values that the receiver defines ([`crate::Placement`]); 0: none.
@@ -163,6 +180,8 @@ pub enum Packet<'a> {
         connection: u32,
         /// A nonce of the handshake, which only its two endpoints have seen.
         proof: u64,
+        /// The sender has lost the peer, which acknowledged none of its data; `None`: it leaves.
+        stalled: Option<Sizes>,
     },
 }
 
@@ -253,7 +272,7 @@ impl<'a> Packet<'a> {
             return Err(DecodeError::Length);
         }
         let mut from = Reader(datagram);
-        let (version, kind, flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
+        let (version, kind, flags, fragment) = (from.u8(), from.u8(), from.u8(), from.u8());
         if version != VERSION {
             return Err(DecodeError::Version(version));
         }
@@ -330,6 +349,7 @@ impl<'a> Packet<'a> {
                     psn: from.u64(),
                     message: from.u64(),
                     index: from.u32(),
+                    fragment: Fragment { index: fragment >> 4, count: (fragment & 15) + 1 },
                     tag: from.u32(),
                     checksum: Some(from.u32()).filter(|_| flags & CHECKED != 0),
                     transmission: from.u32(),
@@ -339,6 +359,9 @@ impl<'a> Packet<'a> {
                 let payload = &datagram[end..];
                 if payload.len() > usize::from(data.payload) {
                     return Err(DecodeError::Length);
+                }
+                if data.fragment.index >= data.fragment.count {
+                    return Err(DecodeError::Value("fragment"));
                 }
                 if data.psn.max(data.message) > MAX_NUMBER || data.psn < u64::from(data.index) {
                     return Err(DecodeError::Value("psn, message or index"));
@@ -380,7 +403,10 @@ impl<'a> Packet<'a> {
                 let (stream, tag, transmission, held) = (from.u32(), from.u32(), from.u32(), from.held());
                 Packet::Echo { connection, echo: ProbeHeader { stream, tag, transmission, held } }
             }
-            BYE if datagram.len() == end => Packet::Bye { connection, proof: from.u64() },
+            BYE if datagram.len() == end => {
+                let (proof, passes, fails) = (from.u64(), from.u16().into(), from.u16().into());
+                Packet::Bye { connection, proof, stalled: (flags & STALLED != 0).then_some(Sizes { passes, fails }) }
+            }
             RETRY if datagram.len() == end => {
                 if from.u32() != MAGIC {
                     return Err(DecodeError::Value("magic"));

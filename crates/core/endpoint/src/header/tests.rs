@@ -1,4 +1,5 @@
 use super::{format::*, *};
+use crate::event::Sizes;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 use proptest::prelude::*;
@@ -48,6 +49,7 @@ proptest! {
         let (checksum, steering) = (flags[3].then(|| crc32c(&payload)), wide[0]);
         let header = Data {
             stream, payload: payload.len() as u16, psn, tag, message: cumulative, length: wide[1] >> 16, index, checksum, steering, transmission,
+            fragment: Fragment { index: offset as u8 % (small as u8 % 16 + 1), count: small as u8 % 16 + 1 },
             ack_request: flags[0],
         };
         data(&mut out, connection, &header);
@@ -74,8 +76,9 @@ proptest! {
         let back = ProbeHeader { held, ..sent_probe };
         echo(&mut out, connection, &back);
         prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO_BYTES));
-        bye(&mut out, connection, wide[1]);
-        prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1] }));
+        let stalled = flags[0].then_some(Sizes { passes: u32::from(small), fails: offset & 0xffff });
+        bye(&mut out, connection, wide[1], stalled);
+        prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1], stalled }));
     }
 
     /// No input makes the decoder panic.
@@ -116,6 +119,7 @@ fn any_bit_error_is_detected() {
         checksum,
         steering: 5,
         transmission: 7,
+        fragment: Fragment { index: 2, count: 3 },
         ack_request: true,
     };
     let greeting = Greeting {
@@ -138,7 +142,7 @@ fn any_bit_error_is_detected() {
     ack(&mut all[3], 1, 2, &reply, 0, Time::ZERO);
     probe(&mut all[4], 1, &probe_of, PROBE_BYTES);
     echo(&mut all[5], 1, &probe_of);
-    bye(&mut all[6], 1, 2);
+    bye(&mut all[6], 1, 2, None);
     retry(&mut all[7], 1, 2, &[6; COOKIE_BYTES]);
     let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || decode_foreign(bytes).is_some();
     for datagram in &all {
@@ -166,7 +170,7 @@ fn any_bit_error_is_detected() {
 #[test]
 fn other_versions_and_kinds_are_refused() {
     let mut out = Vec::new();
-    bye(&mut out, 1, 2);
+    bye(&mut out, 1, 2, None);
     out[0] = 1;
     assert_eq!(Packet::decode(&out), Err(DecodeError::Version(1)));
     out[0] = VERSION;

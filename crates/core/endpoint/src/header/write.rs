@@ -3,6 +3,7 @@ use super::{
     format::*,
     packet::{Data, Greeting, ProbeHeader},
 };
+use crate::event::Sizes;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
@@ -67,6 +68,7 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let flags = flag(data.ack_request, ACK_REQUEST) | flag(data.checksum.is_some(), CHECKED);
     begin(out, DATA, flags, connection);
+    out[3] = data.fragment.index << 4 | (data.fragment.count - 1);
     put(out, data.stream.to_be_bytes());
     put(out, data.payload.to_be_bytes());
     let length = data.length.to_be_bytes();
@@ -118,9 +120,11 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
     seal(out, CHECK);
 }
 
-/// Writes a BYE with a nonce of the handshake.
-pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64) {
-    begin(out, BYE, 0, connection);
+/// Writes a BYE with a nonce of the handshake; `stalled`: why the peer is lost.
+pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64, stalled: Option<Sizes>) {
+    begin(out, BYE, if stalled.is_some() { STALLED } else { 0 }, connection);
     put(out, proof.to_be_bytes());
+    let Sizes { passes, fails } = stalled.unwrap_or_default();
+    [passes, fails].into_iter().for_each(|size| put(out, u16::try_from(size).unwrap_or(u16::MAX).to_be_bytes()));
     seal(out, CHECK);
 }

@@ -153,6 +153,7 @@ pub(crate) fn data_over(stream: u32, connection: u32, message: u64, (psn, index)
         checksum: None,
         steering: 0,
         transmission: 7,
+        fragment: header::Fragment::WHOLE,
         ack_request: false,
     };
     let mut out = Vec::new();

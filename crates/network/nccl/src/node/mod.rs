@@ -19,7 +19,10 @@ use crate::{
 use anabranch_endpoint::{CloseReason, Entropy, Event, SendError, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, PeerId, WireError, transfer::silent_text};
+use anabranch_wire::{
+    Datapath, Driver, PeerId, WireError,
+    transfer::{ECN_TEXT, fragments_text, path_text, silent_text},
+};
 use parts::{Attempt, Listener, Ours, Peer, Receiver, Request, Sender, StickyError};
 use placing::Places;
 use std::{
@@ -142,7 +145,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             let (stream, is_well) = (sender.channel as u32 + 1, sender.error.is_well());
             let of = is_well.then(|| self.driver.endpoint().0.watched(now, sender.peer, stream)).flatten();
             let (window, paths) = of.map_or((None, Vec::new()), |(window, paths)| (window, paths.collect()));
-            all.push(Watched { connection: sender.connection, at: sender.at, is_well, window, paths });
+            let is_fragmented = is_well && self.driver.endpoint().0.fragmented(sender.peer).is_some();
+            all.push(Watched { connection: sender.connection, at: sender.at, is_well, is_fragmented, window, paths });
         }
         all.sort_by_key(|of| of.connection);
         all
@@ -305,6 +309,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 let message = self.close_reason_text(&name_of(at), reason);
                 log::say(Level::Warn, &format!("refused: {message}"));
             }
+            Event::EcnDropped { peer } => {
+                log::say(Level::Warn, &format!("{}: {ECN_TEXT}", self.named(peer)));
+            }
+            Event::Fragmented { peer, sizes } => {
+                let text = fragments_text(sizes);
+                log::say(Level::Warn, &format!("packets to {} are sent in fragments: {text}", self.named(peer)));
+            }
             Event::Received { peer, stream, bytes, placed, .. } => {
                 self.peers.entry(peer).or_default();
                 let understood = match stream {
@@ -364,16 +375,23 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             CloseReason::Mtu { theirs, ours } => {
                 format!("{name} has packets of {theirs} B, this rank {ours} B: give both the same ANABRANCH_MTU")
             }
-            CloseReason::LargePackets { full, short } => format!(
-                "{name} replies to datagrams of {short} B and to none of {full} B: the path drops large packets; give all ranks a \
-                 smaller ANABRANCH_MTU, or raise the MTU of the path"
-            ),
+            CloseReason::Stalled(sizes) => {
+                format!("{name} acknowledged no data for {} s. {}", us as f64 / 1e6, path_text(sizes))
+            }
+            CloseReason::Unreceived(sizes) => {
+                format!("{name} has disconnected, since this rank acknowledged none of its data. {}", path_text(sizes))
+            }
         }
     }
 
     fn lost(&mut self, peer: PeerId, reason: CloseReason) {
         let name = self.named(peer);
-        let message = self.close_reason_text(&name, reason);
+        let mut message = self.close_reason_text(&name, reason);
+        if let (CloseReason::TimedOut | CloseReason::Stalled(_), Some((_, refused))) =
+            (reason, self.driver.datapath().refusals(peer))
+        {
+            message += &format!("; {refused}");
+        }
         let code = if matches!(reason, CloseReason::Mtu { .. } | CloseReason::Version { .. } | CloseReason::Key { .. })
         {
             Code::Usage

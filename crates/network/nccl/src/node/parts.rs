@@ -92,6 +92,8 @@ pub struct Watched {
     pub at: SocketAddr,
     /// It has not failed.
     pub is_well: bool,
+    /// Full packets do not pass to its peer: they are sent in fragments.
+    pub is_fragmented: bool,
     /// Congestion window in bytes, where the algorithm has one.
     pub window: Option<u64>,
     /// Counters of each path, of this connection and of earlier ones on its stream; empty: nothing has been sent.

@@ -22,6 +22,10 @@ pub struct Link {
     pub trim_to: Option<usize>,
     /// Bytes on the wire per datagram besides its own.
     pub overhead: u64,
+    /// Bytes of the largest datagram that passes.
+    pub largest: usize,
+    /// ECN-capable datagrams are dropped.
+    pub drops_ecn: bool,
     /// Share of datagrams lost.
     pub loss: Share,
     /// Share of datagrams that arrive twice.
@@ -46,6 +50,8 @@ impl Link {
             mark_above: u64::MAX,
             trim_to: None,
             overhead: 42,
+            largest: usize::MAX,
+            drops_ecn: false,
             loss: 0,
             duplicates: 0,
             late: 0,
@@ -114,7 +120,7 @@ impl LinkState {
     pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Delivery>; 2] {
         self.counted.sent += 1;
         let cut = self.link.cuts.iter().any(|(from, to)| *from <= now && now < *to);
-        if cut || self.happens(self.link.loss) {
+        if cut || bytes > self.link.largest || (self.link.drops_ecn && capable) || self.happens(self.link.loss) {
             self.counted.lost += 1;
             return [None, None];
         }

@@ -6,7 +6,7 @@ mod perform;
 pub use perform::{Conductor, Destination, Order, Progress, Record, Report, TransferPlan, perform};
 
 use crate::{Datapath, Driver, Label, PeerId, WireError};
-use anabranch_endpoint::{CloseReason, Counters, header::Protection};
+use anabranch_endpoint::{CloseReason, Counters, Event, Sizes, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
@@ -75,6 +75,10 @@ pub struct Sent {
     pub counters: Counters,
     /// Longest time for which the sender was descheduled.
     pub longest_pause: Time,
+    /// Sizes that pass and that do not, if packets were sent in fragments.
+    pub fragmented: Option<Sizes>,
+    /// The path dropped what is ECN-capable.
+    pub drops_ecn: bool,
     /// Datagrams that the sender sent, and system calls for them ([`Datapath::sent`]).
     pub calls: [u64; 2],
 }
@@ -112,8 +116,7 @@ pub enum TransferError {
     NoResponse(SocketAddr),
     /// The peer completed the handshake but does not acknowledge data.
     #[error(
-        "{at} is connected but acknowledges no data: {acknowledged} B are acknowledged, nothing more for {timeout}. It may have left, its \
-         memory for messages may be full (wire.max_buffered_bytes there), or the path drops data"
+        "{at} is connected but acknowledges no data: {acknowledged} B are acknowledged, nothing more for {timeout}. {path}"
     )]
     Unacknowledged {
         /// Address of the peer.
@@ -121,6 +124,21 @@ pub enum TransferError {
         /// Bytes acknowledged.
         acknowledged: u64,
         /// Timeout that expired (`wire.give_up`).
+        timeout: Time,
+        /// What is known of the path.
+        path: String,
+    },
+    /// The receiver has acknowledged everything, and its confirmation does not come.
+    #[error(
+        "{at} has acknowledged all {acknowledged} B and sent no confirmation for {timeout}: nothing of its own came back, so the path back may \
+         drop packets; the output of `serve` there says whether it has all"
+    )]
+    Unconfirmed {
+        /// Address of the peer.
+        at: SocketAddr,
+        /// Bytes acknowledged.
+        acknowledged: u64,
+        /// Time waited: twice `wire.give_up`.
         timeout: Time,
     },
     /// The peer is gone.
@@ -189,12 +207,38 @@ pub fn close_reason_text(reason: CloseReason) -> String {
         CloseReason::Mtu { theirs, ours } => {
             format!("has packets of {theirs} B of payload, this endpoint {ours} B: both need the same wire.payload")
         }
-        CloseReason::LargePackets { full, short } => format!(
-            "replies to datagrams of {short} B and to none of {full} B: the path drops large packets; give both endpoints a smaller \
-             wire.payload, or raise the MTU of the path to {} B",
-            full + IP_AND_UDP
-        ),
+        CloseReason::Stalled(sizes) => format!("acknowledges no data. {}", path_text(sizes)),
+        CloseReason::Unreceived(sizes) => {
+            format!("has disconnected, since none of its data was acknowledged. {}", path_text(sizes))
+        }
     }
+}
+
+/// Describes the path to a peer that acknowledges no data, as probes have shown.
+pub fn path_text(sizes: Sizes) -> String {
+    match sizes {
+        Sizes { passes: 0, .. } => {
+            "Nothing came back from it, not even replies to small probes: it may have left, or the path to it or back drops packets".into()
+        }
+        Sizes { fails: 0, passes } => format!(
+            "Datagrams of {passes} B have replies, so the path passes data: its memory for messages may be full \
+             (wire.max_buffered_bytes there)"
+        ),
+        sizes => format!("The path drops large packets: {}", fragments_text(sizes)),
+    }
+}
+
+/// Remedy where [`anabranch_endpoint::Event::EcnDropped`] is reported.
+pub const ECN_TEXT: &str = "the path drops packets that are ECN-capable (ECT(0)) and passes others: packets to it are not ECN-capable from now \
+                            on, and congestion shows as loss alone; let the network pass ECT(0), or set wire.ecn=false at both endpoints";
+
+/// Returns the sizes that pass and that do not, with a remedy.
+pub fn fragments_text(Sizes { passes, fails }: Sizes) -> String {
+    format!(
+        "datagrams of {passes} B have replies and those of {fails} B have none; raise the MTU of the path to {} B, or give both \
+         endpoints a smaller wire.payload (ANABRANCH_MTU)",
+        fails + IP_AND_UDP
+    )
 }
 
 fn keys(theirs: Protection, ours: Protection) -> &'static str {
@@ -251,22 +295,63 @@ pub fn send_over<D: Datapath>(
     let (base_rtt, noise) = report.round_trips[0];
     let silent = report.silent.swap_remove(0);
     let (counters, longest_pause, calls) = (report.counters, report.longest_pause, driver.datapath().sent());
-    Ok(Sent { record, base_rtt, noise, silent, counters, longest_pause, calls })
+    Ok(Sent {
+        record,
+        base_rtt,
+        noise,
+        silent,
+        counters,
+        longest_pause,
+        fragmented: report.fragmented,
+        drops_ecn: report.drops_ecn,
+        calls,
+    })
+}
+
+/// Connects to a destination within `timeout`, so that a transfer to it begins at once.
+///
+/// # Errors
+/// Fails if it does not reply, or if the kernel refuses what is sent to it.
+pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: Time) -> Result<(), TransferError> {
+    let peer = driver.datapath().peer(to.at, &to.paths.concat())?;
+    let (endpoint, now) = driver.endpoint();
+    endpoint.connect_over(now, peer, &to.paths);
+    let until = now + timeout;
+    loop {
+        let next = driver.work()?;
+        let (endpoint, now) = driver.endpoint();
+        while let Some(event) = endpoint.poll_event() {
+            if let Event::Lost { reason, .. } = event {
+                return Err(lost(to.at, reason));
+            }
+        }
+        if endpoint.round_trip(peer).is_some() {
+            return Ok(());
+        }
+        if now >= until {
+            endpoint.close(peer);
+            driver.work()?;
+            return Err(driver.datapath().refusals(peer).map_or(TransferError::NoResponse(to.at), |(_, reason)| {
+                TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") }
+            }));
+        }
+        driver.wait(next.unwrap_or(until).min(until))?;
+    }
 }
 
 struct Serving<'a> {
     once: bool,
     stopped: bool,
     poll: &'a mut dyn FnMut(Option<&Received>) -> bool,
-    refused: &'a mut dyn FnMut(Option<SocketAddr>, &str),
+    notice: &'a mut dyn FnMut(&str, Option<SocketAddr>, &str),
 }
 
 impl Conductor for Serving<'_> {
     fn received(&mut self, received: &Received) {
         self.stopped |= !(self.poll)(Some(received));
     }
-    fn refused(&mut self, at: Option<SocketAddr>, reason: &str) {
-        (self.refused)(at, reason);
+    fn notice(&mut self, what: &str, at: Option<SocketAddr>, reason: &str) {
+        (self.notice)(what, at, reason);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
         let over = self.stopped || (self.once && progress.served > 0);
@@ -277,13 +362,13 @@ impl Conductor for Serving<'_> {
 /// Receives transfers and confirms them until `poll`, called periodically and with each finished transfer, returns
 /// `false`.
 ///
-/// `refused` receives address and reason of refused peers. With `once` it returns when the first sender of a
+/// `notice` receives what happened to a peer (`refused`, `lost` amid a transfer, `fragmented`), its address and the reason. With `once` it returns when the first sender of a
 /// [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
     once: bool,
     poll: &mut dyn FnMut(Option<&Received>) -> bool,
-    refused: &mut dyn FnMut(Option<SocketAddr>, &str),
+    notice: &mut dyn FnMut(&str, Option<SocketAddr>, &str),
 ) -> Result<(), TransferError> {
-    perform(driver, &TransferPlan::default(), &mut Serving { once, stopped: false, poll, refused }).map(|_| ())
+    perform(driver, &TransferPlan::default(), &mut Serving { once, stopped: false, poll, notice }).map(|_| ())
 }

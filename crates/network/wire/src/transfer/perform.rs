@@ -3,7 +3,7 @@
 
 use super::{Received, Summary, TransferError, lost};
 use crate::{Datapath, Driver, Label, PeerId};
-use anabranch_endpoint::{Bytes, CloseReason, Counters, Delivered, Event, SendError};
+use anabranch_endpoint::{Bytes, CloseReason, Counters, Delivered, Event, SendError, Sizes};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,6 +23,10 @@ const MAX_WORDS: usize = 64;
 const POLL_INTERVAL: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
 const BARRIER_POLL_INTERVAL: Time = Time::from_us(200);
+
+/// Time for which the kernel may refuse datagrams to a destination that is not connected, and their minimum number.
+const REFUSED: Time = Time::from_us(1_000_000);
+const MIN_REFUSED: u64 = 8;
 
 /// Endpoint to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +99,10 @@ pub struct Report {
     pub counters: Counters,
     /// Longest time for which the endpoint was descheduled.
     pub longest_pause: Time,
+    /// Sizes that pass to a peer and that do not, if packets were sent to it in fragments.
+    pub fragmented: Option<Sizes>,
+    /// The path to a peer dropped what is ECN-capable.
+    pub drops_ecn: bool,
 }
 
 /// Progress of an endpoint.
@@ -124,8 +132,8 @@ pub trait Conductor {
     fn fill(&mut self, _order: usize, _bytes: &mut [u8]) {}
     /// Reports a transfer that has arrived.
     fn received(&mut self, _received: &Received) {}
-    /// Reports a refused peer with the reason.
-    fn refused(&mut self, _at: Option<SocketAddr>, _reason: &str) {}
+    /// Reports what happened to a peer (`refused`, `lost` amid its transfer, `fragmented`) with its address and the reason.
+    fn notice(&mut self, _what: &str, _at: Option<SocketAddr>, _reason: &str) {}
     /// Returns `true` to continue, also to receive after all own orders are done. Called at least ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool;
 }
@@ -146,6 +154,8 @@ struct OrderState {
     waiting: Option<Bytes>,
     summary: Option<Summary>,
     record: Record,
+    /// Acknowledgement of the summary.
+    settled_at: Option<Time>,
     /// Possibly before the last acknowledgements.
     confirmed: bool,
     /// Confirmed, and all pieces are acknowledged.
@@ -193,6 +203,9 @@ struct Performance<'a, D> {
     over: usize,
     began: Option<Time>,
     progress: Progress,
+    fragmented: Option<Sizes>,
+    drops_ecn: bool,
+    started: Time,
 }
 
 /// Runs an endpoint's part of a workload: connects, sends and receives until the conductor stops it.
@@ -208,7 +221,7 @@ pub fn perform<D: Datapath>(
     let mut rounds: Vec<u32> = plan.orders.iter().map(|order| order.round).collect();
     rounds.sort_unstable();
     rounds.dedup();
-    let mut peers = Vec::new();
+    let (mut peers, started) = (Vec::new(), driver.datapath().now());
     for destination in &plan.destinations {
         let peer = driver.datapath().peer(destination.at, &destination.paths.concat())?;
         let (endpoint, now) = driver.endpoint();
@@ -216,12 +229,13 @@ pub fn perform<D: Datapath>(
         peers.push(peer);
     }
     let performance = Performance {
-        driver,
         plan,
         conductor,
         departed: vec![false; peers.len()],
-        round_trips: vec![None; peers.len()],
         silent: vec![Vec::new(); peers.len()],
+        // A destination may be connected already.
+        round_trips: peers.iter().map(|peer| driver.endpoint().0.round_trip(*peer)).collect(),
+        driver,
         peers,
         states: plan.orders.iter().map(|_| OrderState::default()).collect(),
         pieces: BTreeMap::new(),
@@ -231,6 +245,9 @@ pub fn perform<D: Datapath>(
         over: 0,
         began: None,
         progress: Progress::default(),
+        fragmented: None,
+        drops_ecn: false,
+        started,
     };
     performance.run()
 }
@@ -250,6 +267,7 @@ impl<D: Datapath> Performance<'_, D> {
             (self.progress.now, self.progress.done, self.progress.rounds) = (now, is_done, self.over as u32);
             if changed || last_poll.is_none_or(|at| now.saturating_sub(at) >= POLL_INTERVAL) {
                 last_poll = Some(now);
+                self.check_silence(now)?;
                 if !self.conductor.goes_on(&self.progress) {
                     return self.end();
                 }
@@ -280,6 +298,8 @@ impl<D: Datapath> Performance<'_, D> {
             silent: self.silent,
             counters: self.driver.endpoint().0.counters(),
             longest_pause: self.driver.longest_pause(),
+            fragmented: self.fragmented,
+            drops_ecn: self.drops_ecn,
         })
     }
 
@@ -306,7 +326,17 @@ impl<D: Datapath> Performance<'_, D> {
                 Event::Lost { peer, reason } => self.lost(peer, reason)?,
                 Event::Refused { peer, from, reason } => {
                     let at = from.or_else(|| self.driver.datapath().peer_at(peer?));
-                    self.conductor.refused(at, &super::close_reason_text(reason));
+                    self.conductor.notice("refused", at, &super::close_reason_text(reason));
+                }
+                Event::EcnDropped { peer } => {
+                    let at = self.driver.datapath().peer_at(peer);
+                    self.conductor.notice("warning", at, super::ECN_TEXT);
+                    self.drops_ecn = true;
+                }
+                Event::Fragmented { peer, sizes } => {
+                    let at = self.driver.datapath().peer_at(peer);
+                    self.conductor.notice("fragmented", at, &super::fragments_text(sizes));
+                    self.fragmented = Some(sizes);
                 }
             }
         }
@@ -325,6 +355,7 @@ impl<D: Datapath> Performance<'_, D> {
             (record.first_sent, record.acknowledged) = (delivered.first_sent, now);
         }
         if piece.is_summary {
+            state.settled_at = Some(now);
             return state.settle(now);
         }
         record.acknowledged = now;
@@ -413,6 +444,12 @@ impl<D: Datapath> Performance<'_, D> {
     }
 
     fn lost(&mut self, peer: PeerId, reason: CloseReason) -> Result<(), TransferError> {
+        let received: u64 = self.incoming.iter().filter(|((of, _), _)| *of == peer).map(|(_, of)| of.bytes).sum();
+        if received > 0 {
+            let at = self.driver.datapath().peer_at(peer);
+            let reason = format!("{}; {received} B of its transfer were received", super::close_reason_text(reason));
+            self.conductor.notice("lost", at, &reason);
+        }
         self.incoming.retain(|(of, _), _| *of != peer);
         self.pieces.retain(|(of, _), _| *of != peer);
         while self.unacknowledged.contains_key(&peer) {
@@ -424,13 +461,45 @@ impl<D: Datapath> Performance<'_, D> {
         if self.plan.orders.iter().zip(&self.states).any(owed) {
             let (to, acknowledged) = (self.plan.destinations[at].at, self.progress.acknowledged);
             let timeout = self.driver.endpoint().0.settings().peer_timeout;
+            let refused = self
+                .driver
+                .datapath()
+                .refusals(peer)
+                .map(|(_, reason)| format!("This endpoint sends in vain: {reason}"));
+            let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes));
             return Err(match reason {
                 CloseReason::TimedOut if self.round_trips[at].is_some() => {
-                    TransferError::Unacknowledged { at: to, acknowledged, timeout }
+                    TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(Sizes::default()) }
+                }
+                CloseReason::Stalled(sizes) => {
+                    TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(sizes) }
                 }
                 CloseReason::TimedOut => TransferError::NoResponse(to),
                 _ => lost(to, reason),
             });
+        }
+        Ok(())
+    }
+
+    /// Fails if the kernel refuses what is sent to a destination, or if its confirmation does not come.
+    fn check_silence(&mut self, now: Time) -> Result<(), TransferError> {
+        for (at, peer) in self.peers.iter().enumerate().filter(|(at, _)| !self.departed[*at]) {
+            let to = self.plan.destinations[at].at;
+            if self.round_trips[at].is_none()
+                && now.saturating_sub(self.started) >= REFUSED
+                && let Some((MIN_REFUSED.., reason)) = self.driver.datapath().refusals(*peer)
+            {
+                return Err(TransferError::Lost { at: to, reason: format!("cannot be reached: {reason}") });
+            }
+            let timeout = self.driver.endpoint().0.settings().peer_timeout.saturating_mul(2);
+            let waits = |(order, state): (&Order, &OrderState)| {
+                let is_over = |since| now.saturating_sub(since) > timeout;
+                order.to == at && state.pieces == 0 && !state.done && state.settled_at.is_some_and(is_over)
+            };
+            if self.plan.orders.iter().zip(&self.states).any(waits) {
+                let acknowledged = self.progress.acknowledged;
+                return Err(TransferError::Unconfirmed { at: to, acknowledged, timeout });
+            }
         }
         Ok(())
     }

@@ -5,11 +5,15 @@
 //! machine, nor what arrives over the other interface, which may have replied to ARP for the address (`arp_ignore`).
 
 use if_addrs::{IfAddr, get_if_addrs};
-use std::net::IpAddr;
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, UdpSocket},
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     index: u32,
+    name: String,
     address: IpAddr,
     /// Its networks in which other interfaces are too.
     shared: Vec<Network>,
@@ -70,7 +74,7 @@ impl Interface {
     fn among(ip: IpAddr, all: &[Found]) -> Option<Self> {
         let address = ip.to_canonical();
         let mut having = all.iter().filter(|(_, _, of)| of.ip() == address);
-        let (index, ..) = having.next()?;
+        let (index, name, _) = having.next()?;
         if having.any(|(other, ..)| other != index) {
             return None;
         }
@@ -82,12 +86,36 @@ impl Interface {
         let shared: Vec<Network> =
             networks(true).filter(|one| networks(false).any(|other| one.overlaps(&other))).collect();
         let own = all.iter().map(|(.., of)| of.ip()).collect();
-        (!shared.is_empty()).then_some(Interface { index: *index, address, shared, own })
+        let name = name.split(':').next().unwrap_or_default().to_string();
+        (!shared.is_empty()).then_some(Interface { index: *index, name, address, shared, own })
     }
 
     /// Returns `true` if packets to this address leave by this interface.
     pub(super) fn leads_to(&self, ip: IpAddr) -> bool {
         self.shared.iter().any(|network| network.has(ip)) && !self.own.contains(&ip.to_canonical())
+    }
+
+    /// Returns a warning if packets to this address are dropped: reverse path filtering is strict (`rp_filter` 1), and the routes
+    /// lead to other hosts of its network by another interface.
+    pub(super) fn warning(&self) -> Option<String> {
+        let filter = |of: &str| {
+            let text = fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter")).ok()?;
+            text.trim().parse::<u32>().ok()
+        };
+        let IpAddr::V4(address) = self.address else { return None };
+        let is_strict = filter("all").max(filter(&self.name)) == Some(1);
+        let mut others = (1..8).map(|bit| IpAddr::from(Ipv4Addr::from(u32::from(address) ^ bit)));
+        let other = others.find(|ip| self.leads_to(*ip)).filter(|_| is_strict)?;
+        // Nothing is sent.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((other, 9)).ok()?;
+        (socket.local_addr().ok()?.ip() != self.address).then(|| {
+            format!(
+                "{address} is at {0}, and routes lead to its network by another interface: the kernel drops what arrives at {0} \
+                 (net.ipv4.conf.{0}.rp_filter = 1); set rp_filter of `all` and `{0}` to 2 or 0, and arp_ignore to 1",
+                self.name
+            )
+        })
     }
 
     pub(super) fn index(&self) -> u32 {

@@ -65,6 +65,9 @@ pub struct UdpPath {
     turn: usize,
     /// Datagrams and system calls.
     sent: [u64; 2],
+    /// Datagrams that the kernel has refused, and its last error.
+    refused: BTreeMap<PeerId, (u64, i32)>,
+    warning: Option<String>,
 }
 
 fn system(what: impl Into<String>, source: io::Error) -> WireError {
@@ -119,7 +122,13 @@ impl UdpPath {
                 let what = format!("{labels} labels take as many ports from {base} on, and ports end at 65535");
                 system(what, io::ErrorKind::InvalidInput.into())
             })?;
-            let socket = UdpSocket::bind(at).map_err(|error| system(format!("cannot listen at {at}"), error))?;
+            let bound = match UdpSocket::bind(at) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) && raise_open_files() => {
+                    UdpSocket::bind(at)
+                }
+                bound => bound,
+            };
+            let socket = bound.map_err(|error| system(cannot_listen(at, labels, &error), error))?;
             let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
             // The kernel may grant less, which costs only lost packets.
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
@@ -130,20 +139,28 @@ impl UdpPath {
             sockets.push((socket, state));
         }
         let run = sockets.first().map_or(1, |(_, state)| state.max_gso_segments()).clamp(1, send::MAX_RUN);
+        let interface = Interface::of(base.ip());
         Ok(UdpPath {
+            warning: interface.as_ref().and_then(Interface::warning),
             waiter: Waiter::new(sockets.iter().map(|(socket, _)| socket)),
             run,
             opened: Instant::now(),
             labels,
             sockets,
             at: base,
-            interface: Interface::of(base.ip()),
+            interface,
             peers: Peers { labels, max: max_peers.saturating_add(LEAVING), ..Peers::default() },
             buffers: (0..READ_BATCH).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
             sent: [0; 2],
+            refused: BTreeMap::new(),
         })
+    }
+
+    /// Returns a setting of this machine that will drop packets.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// Returns the address of label 0.
@@ -186,6 +203,39 @@ impl UdpPath {
         let sockets = self.sockets.iter().map(|(socket, _)| socket);
         self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))
     }
+}
+
+/// Returns `false` if the process may open no more files than it does.
+fn raise_open_files() -> bool {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    current < maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok()
+}
+
+fn cannot_listen(at: SocketAddr, labels: u32, error: &io::Error) -> String {
+    let remedy = match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => {
+            format!(
+                " with {labels} sockets, one per label: raise the limit of open files (ulimit -Hn), or use fewer labels"
+            )
+        }
+        _ => String::new(),
+    };
+    format!("cannot listen at {at}{remedy}")
+}
+
+/// Describes an error of the kernel in the words of its remedy.
+fn refusal(count: u64, code: i32) -> String {
+    let error = io::Error::from_raw_os_error(code);
+    let remedy = match Errno::from_raw_os_error(code) {
+        Errno::PERM => "; a firewall of this machine drops them",
+        Errno::NETUNREACH | Errno::HOSTUNREACH => "; this machine has no route there",
+        Errno::ACCESS => "; a route or a firewall of this machine prohibits it",
+        Errno::INVAL => "; a route drops them, or the local address cannot be used there",
+        Errno::ADDRNOTAVAIL | Errno::NETDOWN | Errno::NODEV | Errno::NXIO => "; the local address or interface is gone",
+        _ => "",
+    };
+    format!("the kernel refused {count} datagrams: {error}{remedy}")
 }
 
 /// Returns `true` if the error may be an ICMP error that an earlier datagram of the socket has caused.
@@ -351,6 +401,11 @@ impl Datapath for UdpPath {
 
     fn release(&mut self, peer: PeerId) {
         self.peers.release(peer);
+        self.refused.remove(&peer);
+    }
+
+    fn refusals(&self, peer: PeerId) -> Option<(u64, String)> {
+        self.refused.get(&peer).map(|(count, code)| (*count, refusal(*count, *code)))
     }
 
     fn sent(&self) -> [u64; 2] {
@@ -404,18 +459,17 @@ impl Datapath for UdpPath {
             match result {
                 Ok(()) => self.sent = [self.sent[0] + run as u64, self.sent[1] + 1],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
-                Err(error) if quinn_udp::is_msg_size_err(&error) => {
-                    let what = format!(
-                        "a datagram of {size} B is too large for the path to {destination}; use smaller packets"
-                    );
-                    return Err(system(what, error));
-                }
                 // Some devices do not support runs; the transport retransmits this one.
                 Err(error) if run > 1 && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {
                     self.run = 1;
                 }
-                // Other errors may be transient: the transport retransmits.
-                Err(_) => {}
+                // Other errors may be transient: the transport retransmits. The endpoint finds the size that passes.
+                Err(error) => {
+                    if let (To::Peer(peer), Some(code)) = (to, error.raw_os_error()) {
+                        let (count, last) = self.refused.entry(peer).or_default();
+                        (*count, *last) = (*count + run as u64, code);
+                    }
+                }
             }
             sent += run;
         }

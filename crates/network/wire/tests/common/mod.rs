@@ -23,6 +23,8 @@ pub struct Pair {
     pub sent: [Vec<(u32, u64, Time)>; 2],
     pub times: [Vec<Time>; 2],
     pub lost: Vec<Event>,
+    /// Reports that the path drops what is ECN-capable.
+    pub drops_ecn: [usize; 2],
     /// Number of the first message of each stream.
     pub first: u64,
     /// Maximum of either host: bytes, and packets, messages and timers.
@@ -53,6 +55,7 @@ impl Pair {
             sent: Default::default(),
             times: Default::default(),
             lost: Vec::new(),
+            drops_ecn: [0; 2],
             first: 0,
             held: (0, 0),
         }
@@ -83,7 +86,8 @@ impl Pair {
                         }
                         Event::Sent { stream, message, .. } => self.sent[me].push((stream, message, now)),
                         lost @ Event::Lost { .. } => self.lost.push(lost),
-                        Event::Refused { .. } => {}
+                        Event::EcnDropped { .. } => self.drops_ecn[me] += 1,
+                        Event::Refused { .. } | Event::Fragmented { .. } => {}
                     }
                 }
             }

@@ -294,7 +294,10 @@ fn endpoint_transfer(
                         Event::Sent { .. } => sent += 1,
                         Event::Silent { .. } => {}
                         Event::Lost { .. } => return Err(stalled()),
-                        Event::Received { .. } | Event::Refused { .. } => {}
+                        Event::Received { .. }
+                        | Event::Refused { .. }
+                        | Event::Fragmented { .. }
+                        | Event::EcnDropped { .. } => {}
                     }
                 }
                 if sent == count {
