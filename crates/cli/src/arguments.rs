@@ -335,25 +335,19 @@ const OUT_OF_REPRODUCE: &str = "Directory for results [default: results/reproduc
 #[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
 pub(crate) struct Reproduce {
     /// Paper: hopper, hf2t, prime, spritz, or all
-    #[arg(value_name = "PAPER", required_unless_present = "why", add = complete::papers())]
-    pub(crate) paper: Option<String>,
+    #[arg(value_name = "PAPER", add = complete::papers())]
+    pub(crate) paper: String,
     /// Figure or claim, by its name in `--list` [default: all]
     #[arg(value_name = "FIGURE")]
     pub(crate) figure: Option<String>,
     /// Size of the studies
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scale: Scale,
-    /// Turn the open parameters and readings of a claim one at a time, then in pairs, and print which of them flip its verdict
-    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["figure", "only", "list", "write_docs"])]
-    pub(crate) why: Option<String>,
-    /// With --why: turn one parameter at a time, and no pairs
-    #[arg(long, requires = "why")]
-    pub(crate) singles: bool,
     /// Judge under another value of a key, in every study that has the key and does not sweep it; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with_all = ["why", "write_docs"], add = complete::keys())]
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "write_docs", add = complete::keys())]
     pub(crate) set: Vec<String>,
     /// First seed of every study [default: the scenario's]
-    #[arg(long, value_name = "N", conflicts_with_all = ["why", "write_docs"])]
+    #[arg(long, value_name = "N", conflicts_with = "write_docs")]
     pub(crate) seed: Option<u64>,
     /// Restrict to claims and figures that need no other studies than these
     #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]

@@ -112,47 +112,8 @@ why = "A test."
     ]);
     assert!(!common::stdout(&planned).contains("-0.0"), "{}", common::stdout(&planned));
     assert!(stderr(&planned).contains("--again repeats 6 finished runs"), "{}", stderr(&planned));
-    let why =
-        ["reproduce", "--why", "ahead", "--claims", "mine", "--out", "out", "--format", "json", "--progress", "never"];
-    let planned = json(&folder.run(&[&why[..], &["--dry-run"]].concat()));
-    // The three runs of ECMP and those of PRIME under ours are there.
-    assert_eq!(planned["settings"].as_array().unwrap().len(), 3);
-    let found = json(&folder.run(&why));
-    assert_has(&found, &["paper", "claim", "settings", "settings_tried", "depends_on", "left_out", "file"]);
-    assert_eq!((found["settings_tried"].as_u64(), found["missing"].as_u64()), (Some(2), Some(0)));
-    assert_eq!(found["settings"][0]["setting"], "ours");
-    assert_eq!(found["settings"][0]["verdict"], claim["verdict"]);
-    assert!(folder.0.join("out/reproduce/quick/prime/why/ahead.csv").exists());
-    // The same store after both is intact, and repeated runs are not missing ones.
     let verified = folder.run(&["verify", "out"]);
     assert_eq!(code(&verified), 0, "{}", stderr(&verified));
-    let planned = json(&folder.run(&[&why[..], &["--again", "--dry-run"]].concat()));
-    assert_eq!(planned["repeated"], planned["runs"]);
-    let again =
-        folder.run(&["reproduce", "--why", "ahead", "--claims", "mine", "--out", "out", "--again", "--dry-run"]);
-    assert!(common::stdout(&again).contains("--again repeats 12 finished"), "{}", common::stdout(&again));
-    let none = folder.run(&[
-        "reproduce",
-        "--why",
-        "ahead",
-        "--claims",
-        "mine",
-        "--no-run",
-        "--out",
-        "empty",
-        "--format",
-        "json",
-    ]);
-    assert!(stderr(&none).contains("missing and not run"), "{}", stderr(&none));
-    let none = json(&none);
-    assert_eq!((none["settings_tried"].as_u64(), none["settings_judged"].as_u64()), (Some(2), Some(0)));
-    assert!(none["settings"].as_array().unwrap().iter().all(|setting| setting["flips"].is_null()), "{none}");
-    folder.file(
-        "mine/predictions.toml",
-        "[[prediction]]\npaper = \"prime\"\nclaim = \"ahead-of\"\ndate = \"2026-11-27\"\nexpects = \"x\"\nwhy = \"y\"\n",
-    );
-    let output = folder.run(&["reproduce", "prime", "--list", "--claims", "mine"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("predictions.toml"), "{}", stderr(&output));
     folder.file("mine/prime/two.toml", "[[claim]]\nid = \"x\"\nsectoin = \"1\"\n");
     let output = folder.run(&arguments);
     assert_eq!(code(&output), 2);
@@ -170,19 +131,6 @@ fn settings_without_effect_are_refused() {
     assert!(code(&output) == 2 && stderr(&output).contains("has no effect"), "{}", stderr(&output));
     let output = folder.run(&["reproduce", "hopper", "--set", "load_balancer.hopper.kapa=2", "--dry-run"]);
     assert!(code(&output) == 2 && stderr(&output).contains("did you mean `kappa`?"), "{}", stderr(&output));
-}
-
-/// A repository with a wrong prediction is refused before a run is started or a file is written.
-#[test]
-fn predictions_are_checked_before_docs_are_written() {
-    let folder = Folder::new("reproduce-predictions");
-    std::fs::create_dir_all(folder.0.join("repository/docs")).unwrap();
-    std::fs::create_dir_all(folder.0.join("repository/claims/prime")).unwrap();
-    folder.file("repository/claims/predictions.toml", "[[prediction]]\npaper = \"prime\"\n");
-    let output = folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--write-docs=repository"]);
-    assert_eq!(code(&output), 2, "{}", stderr(&output));
-    assert!(stderr(&output).contains("`claim` is missing"), "{}", stderr(&output));
-    assert_eq!(folder.entries("."), ["repository"], "nothing is written");
 }
 
 /// Runs that the local store lacks are not missing where the repository has their rows.
@@ -232,11 +180,8 @@ fn unknown_names_suggest_the_nearest() {
         ),
         (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "has no `claims` and `docs`"),
         (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
-        (&["reproduce", "--why", "no-such-claim"][..], "there is no claim"),
-        (&["reproduce", "prime", "--why", "degraded-rep"][..], "did you mean `degraded-reps`?"),
         (&["reproduce", "hopper", "--set", "load_balancer.hopper.epoch=base"][..], "no study of hopper takes it"),
         (&["reproduce", "hopper", "fig3", "--set", "workload.0.load=0.5"][..], "sweep it:"),
-        (&["reproduce", "prime", "fig2", "--singles", "--list"][..], "give --why CLAIM"),
         (&["reproduce", "prime", "--only", "perm-2048"][..], "full scale only"),
         (&["reproduce", "prime", "fig2", "--only", "queues"][..], "needs --only motivation"),
         (&["reproduce"][..], "PAPER"),

@@ -36,7 +36,6 @@ mod until_decided;
 mod verbs;
 mod verify;
 mod view;
-mod why;
 mod wire;
 
 pub use topology::topology_of;

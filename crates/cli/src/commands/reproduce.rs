@@ -1,7 +1,4 @@
-use super::{
-    request::{directory, runs_failed, threads},
-    why::why,
-};
+use super::request::{directory, runs_failed, threads};
 use crate::{
     arguments::{self, Format, Reproduce},
     failure::Failure,
@@ -10,7 +7,7 @@ use crate::{
 };
 use anabranch_claims::{
     ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
-    StudyPlan, check_all_predictions, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
+    StudyPlan, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
@@ -21,18 +18,12 @@ use std::{
 };
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    if arguments.singles && arguments.why.is_none() {
-        return Err(Failure::input("--singles restricts the settings of --why; give --why CLAIM"));
-    }
-    let paper = arguments.paper.as_deref().unwrap_or("all");
+    let paper = arguments.paper.as_str();
     let claim_sets = claim_sets(paper, arguments.claims.as_deref())?;
     if arguments.list {
         return list(claim_sets, arguments);
     }
     let scale = scale(arguments);
-    if let Some(claim) = &arguments.why {
-        return why(&claim_sets, claim, scale, arguments);
-    }
     let claim_sets = changed(&claim_sets, arguments)?;
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = claim_sets.clone();
@@ -63,14 +54,14 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn scale(arguments: &Reproduce) -> Scale {
+fn scale(arguments: &Reproduce) -> Scale {
     match arguments.scale {
         arguments::Scale::Quick => Scale::Quick,
         arguments::Scale::Full => Scale::Full,
     }
 }
 
-pub(super) fn settings(arguments: &Reproduce) -> ReproductionSettings {
+fn settings(arguments: &Reproduce) -> ReproductionSettings {
     let again = match arguments.again {
         None => Again::No,
         Some(arguments::Again::Failed) => Again::Failed,
@@ -121,11 +112,9 @@ fn note_sweeps(reproduction: &Reproduction, arguments: &Reproduce) {
     }
 }
 
-/// Checks the claims and predictions of a repository before anything is run or written.
+/// Returns the directory of a repository.
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {
-    let claims = root.join("claims");
-    if claims.is_dir() && root.join("docs").is_dir() {
-        check_all_predictions(&claim_sets("all", Some(&claims))?, Some(&claims))?;
+    if root.join("claims").is_dir() && root.join("docs").is_dir() {
         return Ok(root);
     }
     let message = format!("--write-docs: {} has no `claims` and `docs`", root.display());
@@ -277,7 +266,6 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
         Err(error) => return Err(error.into()),
     };
     claim_sets.iter().try_for_each(check_open)?;
-    check_all_predictions(&claim_sets, arguments.claims.as_deref())?;
     let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
     for (at, full) in full.paper_plans.iter().enumerate() {

@@ -15,8 +15,7 @@ pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
             dir.display()
         )));
     }
-    let mut verified = check(dir)?;
-    verified.findings.retain(|finding| !is_of_why(finding));
+    let verified = check(dir)?;
     match arguments.format {
         Format::Json => print_json(&json!({
             "directory": dir.to_string_lossy(),
@@ -30,19 +29,6 @@ pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
         Format::Table => print(&text(&verified)),
     }
     integrity_failure(dir, verified.findings.len()).map_or(Ok(()), Err)
-}
-
-/// Returns `true` for an unlisted table of `reproduce --why`: the manifest of its paper is written without it, before or after.
-fn is_of_why(finding: &Finding) -> bool {
-    let Ok(path) = std::path::absolute(&finding.path) else { return false };
-    let names: Vec<_> = path.iter().rev().take(5).map(|name| name.to_string_lossy()).collect();
-    let is_there = matches!(names.as_slice(), [file, why, _, _, reproduce]
-        if file.ends_with(".csv") && why == "why" && reproduce == "reproduce");
-    let is_table = || {
-        anabranch_input::read_text(&path, anabranch_input::MAX_TEXT)
-            .is_ok_and(|text| text.lines().next() == Some(anabranch_claims::WHY_COLUMNS))
-    };
-    finding.fault == FindingKind::Unlisted && is_there && is_table()
 }
 
 pub(super) fn findings_table(findings: &[Finding]) -> String {

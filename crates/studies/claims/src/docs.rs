@@ -5,7 +5,6 @@ use super::{
     model::Scale,
     paper_plan::{PaperPlan, PaperResult, plans},
     plan::StudyPlan,
-    predictions::{self, check_predictions, read_predictions},
     stored_rows::StoredRows,
     text,
 };
@@ -146,19 +145,6 @@ impl Results<'_> {
                 (*paper, result, plans)
             };
             return Ok(text::totals_table(&PAPERS.iter().map(of).collect::<Vec<_>>(), scale));
-        }
-        if (*name, *what) == ("all", "predictions") {
-            let path = self.root.join("claims/predictions.toml");
-            let text = anabranch_input::read_text(&path, anabranch_input::MAX_TEXT)
-                .map_err(|error| ScenarioError::new(format!("{}: {error}", path.display())))?;
-            let found = read_predictions("claims/predictions.toml", &text)?;
-            for paper in PAPERS {
-                self.fetch(*paper, scale)?;
-                check_predictions(&found, &self.claim_sets[paper.name])?;
-            }
-            let results: Vec<&PaperResult> =
-                PAPERS.iter().map(|paper| &self.found[&(paper.name, scale.word())].0).collect();
-            return Ok(predictions::table(&found, &results));
         }
         let Some(paper) = PAPERS.iter().find(|paper| paper.name == *name) else {
             let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();

@@ -12,7 +12,6 @@ mod open;
 mod paper_plan;
 mod parse;
 mod plan;
-mod predictions;
 mod rows;
 mod run;
 #[cfg(test)]
@@ -23,9 +22,6 @@ mod stored_rows;
 mod tests;
 mod text;
 mod verdict;
-mod why;
-#[cfg(test)]
-mod why_tests;
 mod words;
 
 pub use changes::{check_open, sweeping, with_changes};
@@ -40,11 +36,9 @@ pub use open::{OpenParameter, Reading};
 pub use paper_plan::{PaperPlan, PaperResult, ReproductionOutcome};
 pub use parse::SourceFile;
 pub use plan::{Coordinate, StudyPlan};
-pub use predictions::{Prediction, check_all_predictions, check_predictions, predictions, read_predictions};
 pub use rows::{Row, Rows};
 pub use run::{Reproduction, ReproductionSettings};
 pub use stored_rows::{Cost, StoredRows};
 pub use text::summary_text;
 pub use verdict::Verdict;
-pub use why::{SettingResult, Turn, WHY_COLUMNS, Why, WhyOutcome};
 pub use words::Detail;
