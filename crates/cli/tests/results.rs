@@ -53,20 +53,17 @@ fn age(folder: &Folder, path: &str) {
         let below = format!("{path}/{name}");
         if folder.0.join(&below).is_dir() {
             age(folder, &below);
-        } else if name == "manifest.json" {
-            let mut manifest = folder.json_file(&below);
-            manifest["version"] = "0.0.9".into();
-            let top = manifest.as_object_mut().unwrap();
-            top.retain(|key, _| key != "seal" && key != "runs");
-            for file in top["files"].as_array_mut().unwrap() {
-                file.as_object_mut().unwrap().retain(|key, _| key != "bytes" && key != "blake3");
-            }
-            folder.file(&below, &manifest.to_string());
         } else if name == "summary.json" {
             let mut summary = folder.json_file(&below);
             summary["queues"]["max_bytes"] = Value::Null;
             folder.file(&below, &summary.to_string());
         }
+    }
+    if folder.0.join(path).join("manifest.json").exists() {
+        folder.reseal(path, &|manifest| {
+            manifest["version"] = "0.0.9".into();
+            manifest["runs"] = serde_json::json!({});
+        });
     }
 }
 

@@ -283,29 +283,6 @@ fn damaged_runs_of_a_sweep_are_repeated() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{}", stdout(&folder.run(&["verify", "out"])));
 }
 
-#[test]
-fn results_without_digests_are_read_with_a_warning() {
-    let folder = Folder::new("seal-old");
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out"])), 0);
-    let path = folder.0.join("out/manifest.json");
-    let mut manifest = folder.json_file("out/manifest.json");
-    manifest.as_object_mut().unwrap().remove("seal");
-    for file in manifest["files"].as_array_mut().unwrap() {
-        let file = file.as_object_mut().unwrap();
-        file.remove("bytes");
-        file.remove("blake3");
-    }
-    fs::write(&path, manifest.to_string()).unwrap();
-    let output = folder.run(&["report", "out"]);
-    assert!(code(&output) == 0 && stderr(&output).contains("no digests"), "{}", stderr(&output));
-    assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
-    let output = folder.run(&["verify", "out"]);
-    assert!(code(&output) == 1 && stdout(&output).contains("no digest"), "{}", stdout(&output));
-    // Repeating the same run seals it.
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out"])), 0);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
-}
-
 /// Two equal runs write equal files, except for the two with wall times.
 #[test]
 fn equal_runs_give_equal_bytes() {

@@ -12,19 +12,17 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Refuses a file that differs from its digest; warns if there is none.
+    /// Refuses a file that differs from its digest.
     fn check(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let findings =
             py.detach(|| check_files(&self.directory, |file| file == name)).map_err(|e| error::report(&e))?;
-        for Finding { path, fault, found } in findings {
-            if fault != FindingKind::NoDigest {
+        match findings.into_iter().next() {
+            Some(Finding { path, found, .. }) => {
                 let remedy = "restore it, or repeat the run; `anabranch verify` lists all such files".into();
-                return Err(error::report(&ReportError::Content { path, found, remedy }));
+                Err(error::report(&ReportError::Content { path, found, remedy }))
             }
-            let text = CString::new(format!("{}: {found}", path.display())).unwrap_or_default();
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

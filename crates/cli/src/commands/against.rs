@@ -111,9 +111,7 @@ pub(super) fn earlier(
         let ends = format!("{} to {}", there.first().unwrap_or(&0), there.last().unwrap_or(&0));
         return wrong("no seed is in both".into(), format!("its seeds are {ends}; give --seed and --seeds of it"));
     }
-    for warning in check_results(old)? {
-        note(&format!("warning: --against: {warning}"));
-    }
+    check_results(old)?;
     Ok(Earlier { runs, manifest, changed })
 }
 

@@ -14,9 +14,7 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
             "directory {dir} does not exist; give the --out directory of run or compare"
         )));
     }
-    for warning in check_results(&arguments.dir)? {
-        note(&format!("warning: {warning}"));
-    }
+    check_results(&arguments.dir)?;
     if Manifest::read(&arguments.dir)?.is_some_and(|manifest| manifest.is_undrawn()) {
         note("the command that wrote these results ended before figures and page were drawn; drawing them now");
     }

@@ -13,7 +13,7 @@ use anabranch_study::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Findings of `verify` except changed inputs (runs report them), foreign files, moved runs, results without digests.
+/// Findings of `verify` except changed inputs (runs report them), foreign files and moved runs.
 fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
     let mut findings = match verify(dir) {
         Ok(verified) => verified.findings,
@@ -24,7 +24,7 @@ fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
         let name = finding.path.file_name().unwrap_or_default().to_string_lossy();
         let is_result = finding.fault != FindingKind::Unlisted || finding.path.is_dir() || is_data(&name);
         let is_aside = finding.path.starts_with(dir.join("earlier-runs"));
-        finding.fault != FindingKind::NoDigest && is_result && finding.path.starts_with(dir) && !is_aside
+        is_result && finding.path.starts_with(dir) && !is_aside
     });
     Ok(findings)
 }

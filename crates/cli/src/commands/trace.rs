@@ -1,7 +1,7 @@
 use crate::{
     arguments::{Format, Trace},
     failure::Failure,
-    printing::{note, print, print_json},
+    printing::{print, print_json},
 };
 use anabranch_report::{OutputFile, check_results, export_perfetto, files_of};
 use serde_json::json;
@@ -13,9 +13,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         return Err(Failure::input(format!("directory {dir} does not exist; give the --out directory of run")));
     }
     if dir.join("summary.json").exists() {
-        for warning in check_results(dir)? {
-            note(&format!("warning: {warning}"));
-        }
+        check_results(dir)?;
     }
     let output = OutputFile::new(file, arguments.replace, &files_of(dir))?;
     let counts = export_perfetto(dir, &output)?;

@@ -41,7 +41,6 @@ pub(super) fn findings_table(findings: &[Finding]) -> String {
             FindingKind::Missing => "missing",
             FindingKind::Unlisted => "unlisted",
             FindingKind::Unfinished => "unfinished",
-            FindingKind::NoDigest => "no digest",
         };
         vec![finding.path.display().to_string(), word.to_string(), finding.found.clone()]
     };

@@ -2,7 +2,7 @@ use super::record::record;
 use crate::{
     arguments::{Format, View},
     failure::Failure,
-    printing::{note, print, print_json},
+    printing::{print, print_json},
 };
 use anabranch_report::{
     Inputs, OutputFile, check_results, check_runs, files_of, viewed_runs, write_view, write_view_into,
@@ -36,9 +36,7 @@ pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
         check_runs(dir, &viewed)?;
         runs.extend(viewed);
     }
-    for warning in runs.iter().map(|run| check_results(run)).collect::<Result<Vec<_>, _>>()?.concat() {
-        note(&format!("warning: {warning}"));
-    }
+    runs.iter().try_for_each(|run| check_results(run))?;
     // The page of the same runs, with more measured; results on disk stay as they are.
     let recording = if arguments.record { Some(record(&runs)?) } else { None };
     let shown = recording.as_ref().map_or(&runs, |recording| &recording.runs);

@@ -96,18 +96,22 @@ fn runs_of_other_commits_count_on_request() {
     assert_eq!((first.runs, first.missing), (8, 0));
     // Rewrites the runs as those of another commit: other names, another commit in manifest and summary.
     for entry in std::fs::read_dir(folder.join("runs")).unwrap().flatten() {
-        for file in ["manifest.json", "summary.json"] {
-            let path = entry.path().join(file);
+        let rewrite = |name: &str, edit: &dyn Fn(&mut serde_json::Value)| {
+            let path = entry.path().join(name);
             let text = std::fs::read_to_string(&path).unwrap();
             let mut json: serde_json::Value =
                 serde_json::from_str(&text.replace(anabranch_scenario::machine::COMMIT, "0123456789ab")).unwrap();
-            // The edited files have no digests.
-            json.as_object_mut().unwrap().remove("seal");
-            for file in json.get_mut("files").and_then(serde_json::Value::as_array_mut).into_iter().flatten() {
-                file.as_object_mut().unwrap().retain(|key, _| key != "bytes" && key != "blake3");
-            }
-            std::fs::write(&path, format!("{json:#}")).unwrap();
-        }
+            edit(&mut json);
+            let text = anabranch_report::resealed(&format!("{json:#}"));
+            std::fs::write(&path, &text).unwrap();
+            anabranch_report::Content::of(text.as_bytes())
+        };
+        let summary = rewrite("summary.json", &|_| {});
+        rewrite("manifest.json", &|manifest| {
+            let files = manifest["files"].as_array_mut().unwrap();
+            let entry = files.iter_mut().find(|file| file["name"] == "summary.json").unwrap();
+            (entry["bytes"], entry["blake3"]) = (summary.bytes.into(), summary.blake3.clone().into());
+        });
         let hash = anabranch_report::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
         let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
         std::fs::rename(entry.path(), folder.join("runs").join(name)).unwrap();
@@ -126,7 +130,8 @@ fn runs_of_other_commits_count_on_request() {
         let path = entry.path().join("manifest.json");
         let text = std::fs::read_to_string(&path).unwrap();
         let version = format!("\"version\": \"{}\"", anabranch_scenario::machine::VERSION);
-        std::fs::write(&path, text.replace(&version, "\"version\": \"0.0.1\"")).unwrap();
+        let other = text.replace(&version, "\"version\": \"0.0.1\"");
+        std::fs::write(&path, anabranch_report::resealed(&other)).unwrap();
     }
     assert_eq!(new().execute(&folder, &any, &patient).unwrap().missing, 8);
 }

@@ -67,7 +67,7 @@ pub use limit_files::{read_limits, read_limits_file, write_limits, write_limits_
 pub use limits::{LimitRow, Limits};
 pub use listing::{Listed, Listing, index_page, is_index_page, list_results};
 pub use load::OfferedLoad;
-pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};
+pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, resealed, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{CollectiveMeta, FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use names::{AGREEMENT_FILES, COMPARISON_FILES, SWEEP, failed_file, run_directory, store_directory};
@@ -82,9 +82,7 @@ pub use statistics::{
     CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
-pub use store::{
-    Attempt, FailedRun, create_store, is_complete_run, replace_attempt, store_output, sweep_files, write_plan,
-};
+pub use store::{Attempt, FailedRun, create_store, is_complete_run, replace_attempt, sweep_files, write_plan};
 pub use summary::{
     ConservationSummary, CounterSummary, FlowCounts, FlowSummary, GroupSummary, QueueSummary, RunStatus, SizeRange,
     Summary, differing_summary,
@@ -101,6 +99,6 @@ pub use verify::{
 };
 pub use view::{viewed_runs, write_view, write_view_into};
 pub use write::{
-    Formats, begin_comparison, comparison_output, gather_runs, write_comparison, write_fresh_run,
-    write_partial_comparison, write_run, write_run_to_draw,
+    Formats, begin_comparison, gather_runs, write_comparison, write_fresh_run, write_partial_comparison, write_run,
+    write_run_to_draw,
 };

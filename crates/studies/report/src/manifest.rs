@@ -84,7 +84,7 @@ pub struct Manifest {
     /// The command line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Backend: `sim`, `testbed`; empty in results of older versions ([`Manifest::backend`]).
+    /// Backend: `sim`, `testbed` ([`Manifest::backend`]).
     #[serde(rename = "backend", skip_serializing_if = "String::is_empty")]
     pub recorded_backend: String,
     /// Datapath of real packets; absent if they were simulated.
@@ -121,7 +121,7 @@ pub struct Manifest {
     pub inputs: Vec<InputEntry>,
     /// Files of this directory with their content.
     pub files: Vec<FileEntry>,
-    /// BLAKE3 digest of this file with an empty seal; empty if an older version wrote the file.
+    /// BLAKE3 digest of this file with an empty seal.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seal: String,
 }
@@ -237,12 +237,7 @@ const SEAL_DIGITS: usize = 64;
 impl Manifest {
     /// Returns the backend: `sim`, `testbed`.
     pub fn backend(&self) -> &str {
-        match self.recorded_backend.as_str() {
-            // Older versions had these two backends and did not record them.
-            "" if self.datapath.is_some() => "testbed",
-            "" => "sim",
-            backend => backend,
-        }
+        &self.recorded_backend
     }
 
     /// Reads the manifest of `dir`; `None` if there is none.
@@ -254,13 +249,13 @@ impl Manifest {
         let Some(text) = read_text(&path)? else { return Ok(None) };
         let manifest: Manifest = from_json(&path, &text)?;
         let damaged = |found: &str| Err(ReportError::content(&path, found, REMEDY));
-        if (manifest.version.is_empty() && manifest.seal.is_empty()) || manifest.files.is_empty() {
+        if manifest.version.is_empty() || manifest.files.is_empty() {
             return damaged("this is not a manifest of results");
         }
         if let Some(file) = manifest.files.iter().find(|file| !is_inside(&file.name)) {
             return damaged(&format!("it lists `{}`, which is outside its directory", file.name));
         }
-        if !manifest.seal.is_empty() && seal_of(&text).as_ref() != Some(&manifest.seal) {
+        if seal_of(&text).as_ref() != Some(&manifest.seal) {
             return damaged("its content does not match its seal: it was changed after it was written");
         }
         Ok(Some(manifest))
@@ -268,20 +263,7 @@ impl Manifest {
 
     pub(crate) fn to_json(&self) -> String {
         let blank = "0".repeat(SEAL_DIGITS);
-        let text = to_json(&Manifest { seal: blank.clone(), ..self.clone() });
-        match seal_of(&text) {
-            Some(seal) => text.replacen(&format!("{SEAL}{blank}\"\n}}"), &format!("{SEAL}{seal}\"\n}}"), 1),
-            None => text,
-        }
-    }
-
-    pub(crate) fn to_json_unsealed(&self) -> String {
-        to_json(&Manifest { seal: String::new(), ..self.clone() })
-    }
-
-    /// Returns `true` if the manifest has digests of its files; those of older versions have none.
-    pub fn is_sealed(&self) -> bool {
-        !self.seal.is_empty()
+        resealed(&to_json(&Manifest { seal: blank, ..self.clone() }))
     }
 
     /// Returns the kind of results that the manifest describes.
@@ -307,7 +289,7 @@ impl Manifest {
 
     /// Returns `true` if the command ended before figures and page were drawn.
     pub fn is_undrawn(&self) -> bool {
-        self.is_sealed() && self.file(PAGE).is_some_and(|page| page.content().is_none())
+        self.file(PAGE).is_some_and(|page| page.content().is_none())
     }
 
     /// Returns a digest over scenario, version and rows, the same for every repetition of a run; `None` without digests.
@@ -318,7 +300,7 @@ impl Manifest {
         for file in tables {
             text += &format!("{} {} {}\n", file.name, file.bytes?, file.blake3.as_ref()?);
         }
-        self.is_sealed().then(|| Content::of(text.as_bytes()).blake3)
+        Some(Content::of(text.as_bytes()).blake3)
     }
 
     /// In a store, a directory is named by a hash of all that the run depends on.
@@ -349,6 +331,18 @@ pub(crate) fn is_table(name: &str) -> bool {
 /// Returns `true` if a path cannot lead out of its directory.
 pub(crate) fn is_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Returns the text of a manifest with the seal of its content in place of its own, which tests use that change one.
+#[doc(hidden)]
+pub fn resealed(text: &str) -> String {
+    match (text.rfind(SEAL), seal_of(text)) {
+        (Some(at), Some(seal)) => {
+            let digits = at + SEAL.len();
+            format!("{}{seal}{}", &text[..digits], &text[digits + SEAL_DIGITS..])
+        }
+        _ => text.to_string(),
+    }
 }
 
 fn seal_of(text: &str) -> Option<String> {

@@ -157,13 +157,7 @@ impl Staging {
 
     fn put_manifest(&self, manifest: &Manifest) -> io::Result<()> {
         let aside = self.hidden.join(MANIFEST);
-        // Files of an older version have no digests, and get none: their original content is unknown.
-        let old = self.target.manifest().is_some_and(|old| {
-            let kept =
-                |file: &FileEntry| manifest.file(&file.name).is_some_and(|file| !file.open && file.blake3.is_none());
-            !old.is_sealed() && old.files.iter().any(|file| !self.files.contains_key(&file.name) && kept(file))
-        });
-        let text = if old { manifest.to_json_unsealed() } else { manifest.to_json() };
+        let text = manifest.to_json();
         write(&aside, |file| file.write_all(text.as_bytes()), true)?;
         disk::rename(&aside, &self.target.path().join(MANIFEST))
     }

@@ -12,7 +12,7 @@ use crate::{
     verify::is_intact,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
+use std::{io::Write as _, path::Path};
 
 const STORE: [(&str, &str); 6] = [
     ("runs", "a directory per run, named by its hash, each with a manifest of its own"),
@@ -33,7 +33,7 @@ pub fn sweep_files() -> Vec<&'static str> {
 /// # Errors
 /// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
 pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
-    let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
+    let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
     if let Some(there) = staging.target().manifest() {
         manifest = Manifest { files: manifest.files, ..there.clone() };
@@ -46,14 +46,6 @@ pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     staging.publish(manifest)
 }
 
-/// Opens the directory of a store. The plan identifies the files of a sweep of an older version.
-pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
-    let output = OutputDir::keeping(dir, inputs)?;
-    let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
-        && SweepPlan::read(dir).is_ok_and(|plan| plan.is_some());
-    Ok(if planned { output.with(&sweep_files()) } else { output })
-}
-
 /// Makes `dir` the directory of a store, by a manifest of its parts and the directories `also`. An existing store is not changed.
 ///
 /// # Errors
@@ -63,7 +55,7 @@ pub fn create_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<
     let is_begun =
         |output: &OutputDir| output.manifest().is_some_and(|there| names().all(|name| there.file(name).is_some()));
     let begin = || {
-        let output = store_output(dir, Inputs::default())?;
+        let output = OutputDir::keeping(dir, Inputs::default())?;
         if is_begun(&output) {
             return Ok(());
         }
@@ -79,7 +71,7 @@ pub fn create_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<
         Staging::new(output)?.publish(manifest)
     };
     // Another process may have begun the same store in the meantime.
-    begin().or_else(|error| match store_output(dir, Inputs::default()) {
+    begin().or_else(|error| match OutputDir::keeping(dir, Inputs::default()) {
         Ok(output) if is_begun(&output) => Ok(()),
         _ => Err(error),
     })
@@ -116,9 +108,6 @@ pub struct Attempt {
     pub host: String,
     /// Number of times that the run was begun, including this one.
     pub attempts: u64,
-    /// The other files of its directory with their sizes in bytes, if it was written by a version without digests.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, u64>,
 }
 
 impl Attempt {
@@ -147,19 +136,10 @@ pub fn replace_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError>
     Ok(())
 }
 
-/// Returns `true` if `run` contains a run of a store with all its files unchanged. Files without digests must be at
-/// least as long as recorded; a manifest that lists figures too is longer.
+/// Returns `true` if `run` contains a run of a store with all its files unchanged.
 pub fn is_complete_run(run: &Path) -> bool {
-    if !run.join(SUMMARY).exists() || !is_intact(run) {
-        return false;
-    }
-    let is_there =
-        |(name, size): (&String, &u64)| fs::metadata(run.join(name)).is_ok_and(|metadata| metadata.len() >= *size);
     // Without the file it is not a run of a store, or one that was copied.
-    match read_json::<Attempt>(&run.join(ATTEMPT)) {
-        Ok(attempt) => attempt.is_none_or(|attempt| attempt.files.iter().all(is_there)),
-        Err(_) => false,
-    }
+    run.join(SUMMARY).exists() && is_intact(run) && read_json::<Attempt>(&run.join(ATTEMPT)).is_ok()
 }
 
 fn store_entries() -> impl Iterator<Item = FileEntry> {

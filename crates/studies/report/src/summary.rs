@@ -376,12 +376,7 @@ impl Summary {
 
     /// Returns the backend: `sim`, `testbed`.
     pub fn backend(&self) -> &str {
-        match self.recorded_backend.as_str() {
-            // Older versions had these two backends and did not record them.
-            "" if self.datapath.is_some() => "testbed",
-            "" => "sim",
-            backend => backend,
-        }
+        &self.recorded_backend
     }
 
     /// Summarises a run.

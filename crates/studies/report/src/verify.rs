@@ -28,8 +28,6 @@ pub enum FindingKind {
     Unlisted,
     /// The command ended while it was being written.
     Unfinished,
-    /// It has no digest, since an older version wrote it.
-    NoDigest,
 }
 
 /// A file that deviates from the manifest.
@@ -76,7 +74,7 @@ fn content_of(path: &Path) -> io::Result<Content> {
     Content::of_file(path)
 }
 
-fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>, ReportError> {
+fn compare(dir: &Path, file: &FileEntry) -> Result<Option<Finding>, ReportError> {
     let path = dir.join(&file.name);
     let there = match fs::symlink_metadata(&path) {
         Ok(there) => Some(there),
@@ -87,12 +85,8 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
         return Ok(None);
     }
     let Some(content) = file.content() else {
-        return Ok(match (sealed, there) {
-            (true, _) if file.name == PAGE => Some(Finding::new(path, FindingKind::Unfinished, NOT_DRAWN)),
-            (true, _) => Some(Finding::new(path, FindingKind::Unfinished, "a command ended while it wrote this file")),
-            (false, None) => Some(Finding::new(path, FindingKind::Missing, "the manifest lists this file")),
-            (false, Some(_)) => None,
-        });
+        let found = if file.name == PAGE { NOT_DRAWN } else { "a command ended while it wrote this file" };
+        return Ok(Some(Finding::new(path, FindingKind::Unfinished, found)));
     };
     let Some(there) = there else {
         return Ok(Some(Finding::new(path, FindingKind::Missing, "the manifest lists this file")));
@@ -110,30 +104,23 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
     Ok((now != content).then(|| Finding::new(path, FindingKind::Differs, found)))
 }
 
-/// Checks the files `is_wanted` in `dir` against the manifest and returns all deviations, or a finding if there are no digests.
+/// Checks the files `is_wanted` in `dir` against the manifest and returns all deviations, or a finding if there is none.
 ///
 /// # Errors
 /// [`ReportError`] if the manifest is damaged or a file cannot be read.
 pub fn check_files(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
     let Some(manifest) = Manifest::read(dir)? else {
-        return Ok(vec![Finding::new(
-            dir.join(MANIFEST),
-            FindingKind::NoDigest,
-            "there is no manifest of what was written",
-        )]);
+        let found = "there is no manifest of what was written";
+        return Ok(vec![Finding::new(dir.join(MANIFEST), FindingKind::Missing, found)]);
     };
     let mut findings = vec![];
-    if !manifest.is_sealed() {
-        let found = "an older version wrote these results, without digests";
-        findings.push(Finding::new(dir.join(MANIFEST), FindingKind::NoDigest, found));
-    }
     for file in manifest.files.iter().filter(|file| is_wanted(&file.name)) {
-        findings.extend(compare(dir, file, manifest.is_sealed())?);
+        findings.extend(compare(dir, file)?);
     }
     // Rows that no manifest lists do not belong to this run.
     for name in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()) {
         let name = name.to_string_lossy();
-        if manifest.is_sealed() && is_data(&name) && is_wanted(&name) && manifest.file(&name).is_none() {
+        if is_data(&name) && is_wanted(&name) && manifest.file(&name).is_none() {
             findings.push(Finding::new(dir.join(&*name), FindingKind::Unlisted, "no manifest lists this file"));
         }
     }
@@ -151,7 +138,7 @@ pub fn damage(dir: &Path) -> Option<String> {
         return None;
     }
     let finding = match check_files(dir, is_data) {
-        Ok(findings) => findings.into_iter().find(|finding| finding.fault != FindingKind::NoDigest),
+        Ok(findings) => findings.into_iter().next(),
         Err(error) => return Some(error.to_string()),
     };
     let finding = finding.or_else(|| of_other_run(dir).ok().flatten());
@@ -164,21 +151,18 @@ fn of_other_run(dir: &Path) -> Result<Option<Finding>, ReportError> {
     Ok(is_other.then(|| Finding::new(dir.to_path_buf(), FindingKind::Differs, found)))
 }
 
-/// Returns `true` if the results of the run in `dir` are unchanged or do not exist. Without digests, only the manifest
-/// is checked.
+/// Returns `true` if the results of the run in `dir` are unchanged or do not exist.
 pub fn is_intact(dir: &Path) -> bool {
     damage(dir).is_none()
 }
 
-/// Checks that the results in `dir` (of a run, a comparison or a sweep) are unchanged before they are read. Returns warnings on
-/// results without digests.
+/// Checks that the results in `dir` (of a run, a comparison or a sweep) are unchanged before they are read.
 ///
 /// # Errors
 /// [`ReportError`] that names the first changed file and the remedy.
-pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
+pub fn check_results(dir: &Path) -> Result<(), ReportError> {
     if let Some(several) = Manifest::read(dir)?.filter(|manifest| manifest.kind() == ResultKind::Agreement) {
-        let sides = several.files.iter().filter(|file| file.open).map(|file| check_results(&dir.join(&file.name)));
-        return Ok(sides.collect::<Result<Vec<_>, _>>()?.concat());
+        return several.files.iter().filter(|file| file.open).try_for_each(|file| check_results(&dir.join(&file.name)));
     }
     let mut findings = vec![];
     for run in runs_in(dir)? {
@@ -192,12 +176,10 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
         let read = |name: &str| [SWEEP, INTERRUPTED].contains(&name);
         findings.extend(check_files(dir, read)?);
     }
-    let without = findings.iter().filter(|finding| finding.fault == FindingKind::NoDigest).count();
-    if let Some(Finding { path, found, .. }) = findings.iter().find(|finding| finding.fault != FindingKind::NoDigest) {
-        return Err(ReportError::content(path, found, REPAIR));
+    match findings.first() {
+        Some(Finding { path, found, .. }) => Err(ReportError::content(path, found, REPAIR)),
+        None => Ok(()),
     }
-    let warning = |without| format!("{}: {without} results have no digests and cannot be checked", dir.display());
-    Ok((without > 0).then(|| warning(without)).into_iter().collect())
 }
 
 /// Checks that `runs` are those that the comparison in `dir` was made of.
@@ -335,13 +317,9 @@ impl Verified {
             }
             Err(error) => return Err(error),
         };
-        if !manifest.is_sealed() {
-            let found = "an older version wrote these results without digests, so changes cannot be detected";
-            self.findings.push(Finding::new(dir.join(MANIFEST), FindingKind::NoDigest, found));
-        }
         for file in &manifest.files {
             self.files += usize::from(file.content().is_some());
-            self.findings.extend(compare(dir, file, manifest.is_sealed())?);
+            self.findings.extend(compare(dir, file)?);
         }
         inputs.extend(manifest.inputs.iter().map(|input| (input.path.clone(), input.clone())));
         let is_open = |name: &str| manifest.file(name).is_some_and(|file| file.open);

@@ -7,9 +7,9 @@ use crate::{
     figures::style_folder,
     json::to_json,
     limit_files::read_limits,
-    manifest::{FileEntry, Manifest, Provenance, ResultKind},
+    manifest::{FileEntry, Manifest, Provenance},
     meta::RunMeta,
-    names::{ATTEMPT, COMPARISON_FILES, INTERRUPTED, PAGE, SUMMARY, run_directory},
+    names::{ATTEMPT, INTERRUPTED, PAGE, SUMMARY, run_directory},
     output::{Inputs, OutputDir},
     staging::Staging,
     store::Attempt,
@@ -193,13 +193,6 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
     pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
-/// Opens the directory of a comparison. The manifest of an older version lists fewer files than were written.
-pub fn comparison_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
-    let output = OutputDir::keeping(dir, inputs)?;
-    let is_old = |there: &Manifest| !there.is_sealed() && there.kind() == ResultKind::Comparison;
-    Ok(if output.manifest().is_some_and(is_old) { output.with(COMPARISON_FILES) } else { output })
-}
-
 /// Writes what a comparison needs before its first run: a manifest, and the list of missing runs.
 ///
 /// # Errors
@@ -212,7 +205,7 @@ pub fn begin_comparison(
     provenance: &Provenance,
     missing: Option<&str>,
 ) -> Result<(), ReportError> {
-    let mut staging = Staging::new(comparison_output(dir, inputs(provenance))?)?;
+    let mut staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
     let mut manifest = match staging.target().manifest() {
         Some(there) => Manifest { until_decided: provenance.until_decided.clone(), ..there.clone() },
         None => Manifest {
@@ -281,7 +274,7 @@ pub fn write_partial_comparison(
         FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
     ];
     files.extend(comparison_entries());
-    let mut staging = Staging::new(comparison_output(dir, inputs(provenance))?)?;
+    let mut staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
     staging.write_all("comparison.csv", comparison.to_csv())?;
     staging.write_all("comparison.json", to_json(&comparison))?;
     if let Some(missing) = missing {

@@ -13,8 +13,8 @@ use crate::{
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
     COMPARISON_FILES, ColumnKind, Comparison, Inputs, Label, Limits, Manifest, Member, OutputDir, Provenance,
-    ResultKind, Sequential, Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others,
-    read_limits, run_directory, write_limits, write_partial_comparison,
+    ResultKind, Sequential, Side, Summary, begin_comparison, disk, gather_runs, is_of_others, read_limits,
+    run_directory, write_limits, write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
@@ -231,7 +231,7 @@ impl ComparePlan {
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
         self.check(observer)?;
-        let open = || comparison_output(directory, Inputs::of(scenario.inputs())).map_err(input_error);
+        let open = || OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(input_error);
         let (output, taken) = OutputDir::settled(open, |output| {
             self.ask(output, permission, observer)?;
             take_directory(directory)

@@ -8,8 +8,8 @@ use crate::{
 use anabranch_backend::{Progress, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Context, FindingKind, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs,
-    is_data, read_summary,
+    Context, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs, is_data,
+    read_summary,
 };
 use anabranch_scenario::{
     backend::SIMULATOR,
@@ -93,9 +93,8 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     let other_build = (!same_version || manifest.commit != COMMIT)
         .then(|| format!("version {} ({})", manifest.version, manifest.commit));
     let findings = check_files(path, is_data).map_err(|error| wrong(error.to_string()))?;
-    let findings = findings.into_iter().filter(|finding| finding.fault != FindingKind::NoDigest);
     let file = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let damaged = findings.map(|finding| format!("{}: {}", file(&finding.path), finding.found)).collect();
+    let damaged = findings.iter().map(|finding| format!("{}: {}", file(&finding.path), finding.found)).collect();
     Ok(Recorded { name: name.to_string(), scenario, directory: path.to_path_buf(), summary, damaged, other_build })
 }
 

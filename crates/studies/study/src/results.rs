@@ -10,9 +10,9 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Attempt, CollectiveMeta, Content, Finding, FindingKind, Formats, InputEntry, Inputs, LinkFault, Manifest,
-    OutputDir, Provenance, ReportError, ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, check_files, is_data,
-    read_summary, write_fresh_run, write_run, write_run_to_draw,
+    Attempt, CollectiveMeta, Content, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
+    ReportError, ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, check_files, is_data, read_summary,
+    write_fresh_run, write_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -429,8 +429,7 @@ pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path
     }
     match check_files(directory, is_data) {
         Ok(findings) => {
-            let finding = findings.into_iter().find(|finding| finding.fault != FindingKind::NoDigest);
-            if let Some(Finding { path, found, .. }) = finding {
+            if let Some(Finding { path, found, .. }) = findings.first() {
                 return Found::Damaged(format!("{}: {found}", path.display()));
             }
         }

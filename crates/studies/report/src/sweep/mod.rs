@@ -17,9 +17,9 @@ use crate::{
     json::to_json,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SWEEP, store_directory},
-    output::Inputs,
+    output::{Inputs, OutputDir},
     staging::Staging,
-    store::{plan_entries, store_output},
+    store::plan_entries,
     tables::{ColumnKind, Label, Member, stage_gathered},
     wording,
 };
@@ -77,7 +77,7 @@ fn report_sweep_in(
         return Err(none());
     }
     let figures = draw(&sweep, PAGE_LAYOUT);
-    let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
+    let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
     let provenance = sweep.provenance();
     let drawn: Vec<FigureFiles> =
         figures.iter().map(|figure| FigureFiles::stage(figure, &provenance, &mut staging)).collect::<Result<_, _>>()?;

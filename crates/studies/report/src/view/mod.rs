@@ -119,7 +119,7 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
     manifest.files.retain(|file| file.name != VIEW);
     manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
     staging.write_all(VIEW, page)?;
-    if manifest.file(PAGE).is_some_and(|page| page.content().is_some() || !manifest.is_sealed())
+    if manifest.file(PAGE).is_some_and(|page| page.content().is_some())
         && let Ok(report) = anabranch_input::read_text(&dir.join(PAGE), anabranch_input::MAX_JSON)
     {
         staging.write_all(PAGE, with_link(&report))?;

@@ -12,7 +12,7 @@ use crate::{
 use anabranch_random::name_key;
 use anabranch_report::{
     FailedRun, Inputs, Manifest, OutputDir, ReportError, ResultKind, Sweep as Table, SweepPlan, failed_file,
-    is_complete_run, report_sweep, store_directory, store_output, sweep_files, write_plan,
+    is_complete_run, report_sweep, store_directory, sweep_files, write_plan,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::{
@@ -146,7 +146,7 @@ impl Sweep {
     /// Refuses, without `replace`, a directory with another sweep, and any directory with other results.
     fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
         let name = directory.display();
-        let output = store_output(directory, Inputs::default())?;
+        let output = OutputDir::keeping(directory, Inputs::default())?;
         if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
             let message = format!("{name} contains {kind}; a sweep needs a separate directory");
             return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
@@ -188,7 +188,7 @@ impl Sweep {
 
     /// Refuses foreign files. Files of the same sweep, begun by another process, are listed by a newer manifest.
     fn admit(&self, directory: &Path) -> Result<(), RunError> {
-        let open = || store_output(directory, Inputs::of(self.inputs()));
+        let open = || OutputDir::keeping(directory, Inputs::of(self.inputs()));
         Ok(OutputDir::settled(open, |output| output.admit_results(&sweep_files())).map(drop)?)
     }
 
