@@ -93,7 +93,6 @@ pub(crate) const PARTS: &[Part] = &[
         title: "Evidence",
         pages: &[
             ("Validation", "evidence/validation.md"),
-            ("Validation of real networks", "evidence/validation-networks.md"),
             ("Limits", "evidence/limits.md"),
             ("Hopper", "evidence/hopper.md"),
             ("Hopper: ML training", "evidence/hopper-ml.md"),
