@@ -20,7 +20,6 @@ CHAPTERS = {
     "Tables": [("_table", ["Table", "Column"])],
     "Sweeps": [("_sweep", ["sweep", "Sweep"]), ("_slurm", ["slurm"])],
     "Tuning": [("_tune", ["tune", "Range", "Tuning", "Trial", "Gain"])],
-    "Claims of papers": [("_claims", ["search_claims", "ClaimSearch", "ClaimTrial"])],
     "Figures": [
         ("plot", ["slowdown_by_size", "cdf", "links", "queues", "compare", "curves", "heatmap", "trials", "Figure"]),
     ],

@@ -23,8 +23,6 @@ from ._table import Column, Table
 
 __all__ = [
     "BrokenError",
-    "ClaimSearch",
-    "ClaimTrial",
     "Column",
     "Comparison",
     "Entry",
@@ -50,7 +48,6 @@ __all__ = [
     "parts",
     "plot",
     "run",
-    "search_claims",
     "slurm",
     "sweep",
     "topology",
@@ -59,7 +56,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import parts as parts, plot as plot
-    from ._claims import ClaimSearch as ClaimSearch, ClaimTrial as ClaimTrial, search_claims as search_claims
     from ._slurm import slurm as slurm
     from ._tune import Gain as Gain, Range as Range, Trial as Trial, Tuning as Tuning, tune as tune
     from .parts import *
@@ -68,7 +64,6 @@ if TYPE_CHECKING:
 else:
     # Rarely used modules are loaded on first use: the classes of scenarios are half of the package.
     _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm"}
-    _LATER |= {name: "_claims" for name in ("ClaimSearch", "ClaimTrial", "search_claims")}
 
     def __getattr__(name):
         if name in ("parts", "plot"):

@@ -134,12 +134,6 @@ tune(out="run")
 tune(out="file")
 tune() # without optuna
 # Search of claims
-ab.search_claims("prime") # without optuna
-ab.search_claims("prime", trials=0)
-ab.search_claims("prime", scale="half")
-ab.search_claims("prime", search_seed=7, judge_seed=7)
-ab.search_claims("prime", keys=["load_balancer.prime.p_enc"])
-ab.search_claims("prmie")
 
 # Figures
 plot.cdf(run, ax=None).save("figure.jpeg")
@@ -161,7 +155,6 @@ ab.slurm(jobs=1) # without dask_jobqueue
 """
 # Raised under conditions that no call above makes; the tests that do.
 ELSEWHERE = {
-    "_claims.py": "test_claims.py: claims without open parameters, a journal of another search",
     "_command.py": "test_dask.py",
     "_dask.py": "test_dask.py",
     "_slurm.py": "test_slurm.py, with a Slurm and without one",

@@ -343,12 +343,6 @@ pub(crate) struct Reproduce {
     /// Size of the studies
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scale: Scale,
-    /// Judge under another value of a key, in every study that has the key and does not sweep it; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "write_docs", add = complete::keys())]
-    pub(crate) set: Vec<String>,
-    /// First seed of every study [default: the scenario's]
-    #[arg(long, value_name = "N", conflicts_with = "write_docs")]
-    pub(crate) seed: Option<u64>,
     /// Restrict to claims and figures that need no other studies than these
     #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,

@@ -70,11 +70,6 @@ a = "prime"
 b = "ecmp"
 published = "lower"
 ours = ["load_balancer.prime.p_ecn"]
-
-[[open]]
-key = "load_balancer.prime.p_ecn"
-values = [2, 40]
-why = "A test."
 "#;
     folder.file("mine/prime/one.toml", text);
     let arguments =
@@ -120,17 +115,13 @@ why = "A test."
     assert!(stderr(&output).contains("two.toml"), "{}", stderr(&output));
 }
 
-/// A directory without the paper's folder, and a load balancer that studies override, are refused.
+/// A directory without the paper's folder is refused.
 #[test]
-fn settings_without_effect_are_refused() {
+fn a_directory_without_the_paper_is_refused() {
     let folder = Folder::new("reproduce-refused");
     std::fs::create_dir_all(folder.0.join("mine/hoper")).unwrap();
     let output = folder.run(&["reproduce", "hopper", "--claims", "mine", "--list"]);
     assert!(code(&output) == 2 && stderr(&output).contains("mine has no folder hopper"), "{}", stderr(&output));
-    let output = folder.run(&["reproduce", "hopper", "--set", "load_balancer.scheme=ops", "--dry-run"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("has no effect"), "{}", stderr(&output));
-    let output = folder.run(&["reproduce", "hopper", "--set", "load_balancer.hopper.kapa=2", "--dry-run"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("did you mean `kappa`?"), "{}", stderr(&output));
 }
 
 /// Runs that the local store lacks are not missing where the repository has their rows.
@@ -180,8 +171,6 @@ fn unknown_names_suggest_the_nearest() {
         ),
         (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "has no `claims` and `docs`"),
         (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
-        (&["reproduce", "hopper", "--set", "load_balancer.hopper.epoch=base"][..], "no study of hopper takes it"),
-        (&["reproduce", "hopper", "fig3", "--set", "workload.0.load=0.5"][..], "sweep it:"),
         (&["reproduce", "prime", "--only", "perm-2048"][..], "full scale only"),
         (&["reproduce", "prime", "fig2", "--only", "queues"][..], "needs --only motivation"),
         (&["reproduce"][..], "PAPER"),

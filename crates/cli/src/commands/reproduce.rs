@@ -7,7 +7,7 @@ use crate::{
 };
 use anabranch_claims::{
     ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
-    StudyPlan, check_open, claim_sets, pages, summary_text, sweeping, with_changes,
+    StudyPlan, claim_sets, pages, summary_text,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
@@ -24,11 +24,9 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         return list(claim_sets, arguments);
     }
     let scale = scale(arguments);
-    let claim_sets = changed(&claim_sets, arguments)?;
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = claim_sets.clone();
     let reproduction = Reproduction::new(claim_sets, scale, arguments.figure.as_deref(), &arguments.only)?;
-    note_sweeps(&reproduction, arguments);
     let output = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
     directory(&arguments.options, "reproduce", 0)?;
     if arguments.dry_run {
@@ -69,47 +67,6 @@ fn settings(arguments: &Reproduce) -> ReproductionSettings {
     };
     let threads = threads(&arguments.options);
     ReproductionSettings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run }
-}
-
-/// Returns the claim sets under the settings and seeds of the command line. A setting counts for the papers that take it; one at
-/// least must.
-fn changed(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSet>, ScenarioError> {
-    let mut sets = claim_sets.to_vec();
-    for change in &arguments.set {
-        let mut refused = None;
-        let mut taken = false;
-        for set in &mut sets {
-            match with_changes(set, std::slice::from_ref(change), None) {
-                Ok(other) => (*set, taken) = (other, true),
-                // A paper that sweeps the key explains more than one that lacks it.
-                Err(error) if refused.is_none() || !sweeping(set, key(change)).is_empty() => refused = Some(error),
-                Err(_) => {}
-            }
-        }
-        if let Some(error) = refused.filter(|_| !taken) {
-            return Err(error);
-        }
-    }
-    sets.iter().map(|set| with_changes(set, &[], arguments.seed)).collect()
-}
-
-fn key(change: &str) -> &str {
-    change.split('=').next().unwrap_or_default().trim()
-}
-
-/// Names the studies that keep their values under a setting of the command line.
-fn note_sweeps(reproduction: &Reproduction, arguments: &Reproduce) {
-    for change in &arguments.set {
-        for paper_plan in &reproduction.paper_plans {
-            let mut studies = sweeping(&paper_plan.claim_set, key(change));
-            studies.retain(|id| paper_plan.plans.contains_key(*id));
-            if !studies.is_empty() {
-                let paper = paper_plan.claim_set.paper.name;
-                let studies = studies.join(", ");
-                note(&format!("--set {change}: studies of {paper} that sweep the key keep their values: {studies}"));
-            }
-        }
-    }
 }
 
 /// Returns the directory of a repository.
@@ -265,7 +222,6 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
         Err(_) if !arguments.only.is_empty() => at(Scale::Quick, &[]).map(|_| vec![])?,
         Err(error) => return Err(error.into()),
     };
-    claim_sets.iter().try_for_each(check_open)?;
     let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
     for (at, full) in full.paper_plans.iter().enumerate() {
@@ -303,30 +259,18 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
             })
             .collect();
         let claims: Vec<Value> = full.paper_plans.iter().flat_map(of).collect();
-        let open: Vec<Value> =
-            full.paper_plans
-                .iter()
-                .flat_map(|paper_plan| {
-                    let paper = paper_plan.claim_set.paper.name;
-                    paper_plan.claim_set.open.iter().map(
-                        move |open| json!({ "paper": paper, "key": open.key, "values": open.values, "why": open.why }),
-                    )
-                })
-                .collect();
         let readings: Vec<Value> = full
             .paper_plans
             .iter()
             .flat_map(|paper_plan| {
                 let paper = paper_plan.claim_set.paper.name;
                 paper_plan.claim_set.readings.iter().map(move |reading| {
-                    json!({ "paper": paper, "reading": reading.id, "section": reading.section, "set": reading.set,
+                    json!({ "paper": paper, "reading": reading.id, "section": reading.section,
                             "entries": reading.entries.iter().cloned().collect::<BTreeMap<_, _>>(), "why": reading.why })
                 })
             })
             .collect();
-        print_json(
-            &json!({ "studies": studies, "figures": figures, "claims": claims, "open": open, "readings": readings }),
-        );
+        print_json(&json!({ "studies": studies, "figures": figures, "claims": claims, "readings": readings }));
         return Ok(());
     }
     let number = |runs: &Option<usize>| runs.map_or("-".to_string(), |runs| runs.to_string());

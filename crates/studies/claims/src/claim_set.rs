@@ -3,7 +3,7 @@
 use super::{
     claim::Claim,
     model::{Figure, Study},
-    open::{OpenParameter, Reading},
+    open::Reading,
     parse::{Parsed, SourceFile, parse},
 };
 use anabranch_scenario::{
@@ -47,19 +47,15 @@ pub struct ClaimSet {
     pub figures: Vec<Figure>,
     /// Claims of the paper.
     pub claims: Vec<Claim>,
-    /// Values to try of parameters that the paper leaves open.
-    pub open: Vec<OpenParameter>,
     /// Readings of the paper that are not ours.
     pub readings: Vec<Reading>,
-    /// Settings of the command line under which the claims are judged, `KEY=VALUE`.
-    pub changes: Vec<String>,
 }
 
 impl ClaimSet {
     /// Parses the files of a paper and checks the references between studies and figures.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
-        let Parsed { names, studies, figures, claims, open, readings } = parse(files)?;
-        let mut claim_set = ClaimSet { paper, names, studies, figures, claims, open, readings, changes: vec![] };
+        let Parsed { names, studies, figures, claims, readings } = parse(files)?;
+        let mut claim_set = ClaimSet { paper, names, studies, figures, claims, readings };
         claim_set.assign_readings()?;
         claim_set.check()?;
         Ok(claim_set)
@@ -129,7 +125,6 @@ impl ClaimSet {
             return Err(ScenarioError::new(message).at(claim.place.clone()).help("name the claim differently"));
         }
         unique("reading", self.readings.iter().map(|reading| (&reading.id, &reading.place)).collect())?;
-        unique("open parameter", self.open.iter().map(|open| (&open.key, &open.place)).collect())?;
         let readings: Vec<&str> = self.readings.iter().map(|reading| reading.id.as_str()).collect();
         let studies: Vec<&str> = self.studies.iter().map(|study| study.id.as_str()).collect();
         let figures: Vec<&str> = self.figures.iter().map(|figure| figure.id.as_str()).collect();
@@ -163,13 +158,6 @@ impl ClaimSet {
     /// Returns a study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
-    }
-
-    /// Returns the settings of the command line that one of these studies takes.
-    pub(crate) fn changes_of(&self, studies: &[String]) -> Vec<&str> {
-        let own = || studies.iter().filter_map(|id| self.study(id));
-        let is_taken = |change: &&String| own().any(|study| study.set.contains(change));
-        self.changes.iter().filter(is_taken).map(String::as_str).collect()
     }
 
     /// Returns the readings of a claim.

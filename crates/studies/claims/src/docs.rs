@@ -133,7 +133,7 @@ impl Results<'_> {
         };
         let [name, what, rest @ ..] = words else {
             return Err(ScenarioError::new(
-                "write `reproduce: PAPER FIGURE`, `reproduce: PAPER claims [FIGURE]` `reproduce: all totals` or `reproduce: all predictions`",
+                "write `reproduce: PAPER FIGURE`, `reproduce: PAPER claims [FIGURE]` or `reproduce: all totals`",
             ));
         };
         if (*name, *what) == ("all", "totals") {

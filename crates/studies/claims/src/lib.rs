@@ -1,6 +1,5 @@
 //! Claims of papers as data: studies, figures, and the rule for a verdict. The files in `claims/` are embedded.
 
-mod changes;
 mod claim;
 mod claim_set;
 mod docs;
@@ -24,7 +23,6 @@ mod text;
 mod verdict;
 mod words;
 
-pub use changes::{check_open, sweeping, with_changes};
 pub use claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take};
 pub use claim_set::{ClaimSet, PAPERS, Paper, claim_sets};
 pub use docs::{Page, pages};
@@ -32,7 +30,7 @@ pub use figure::Shown;
 pub use judge::Judged;
 pub use metric::{Metric, MetricError};
 pub use model::{Figure, FigureKind, Filter, Quick, Scale, SeedStatistic, Study, StudyBound, Target};
-pub use open::{OpenParameter, Reading};
+pub use open::Reading;
 pub use paper_plan::{PaperPlan, PaperResult, ReproductionOutcome};
 pub use parse::SourceFile;
 pub use plan::{Coordinate, StudyPlan};

@@ -66,7 +66,7 @@ impl PaperPlan {
         let claims = self.claims.iter().map(|claim| {
             let selected = Selected::new(claim, &self.plans, self.scale)?;
             let mut judged = judge(&selected, &rows, self.tries);
-            for reading in self.claim_set.readings_of(claim).filter(|reading| reading.is_run()) {
+            for reading in self.claim_set.readings_of(claim) {
                 let other = claim.with_entries(&|entry| reading.entry(entry).to_string());
                 // The quick scale may omit entries.
                 if let Ok(selected) = Selected::new(&other, &self.plans, self.scale) {
@@ -121,7 +121,7 @@ pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<Strin
             }
         }
     }
-    check_open(claim_set, &plans, scale)?;
+    check_readings(claim_set, &plans, scale)?;
     for figure in &claim_set.figures {
         if let Some(layout) = Layout::new(figure, &plans) {
             layout.check(scale)?;
@@ -130,22 +130,17 @@ pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<Strin
     Ok(plans)
 }
 
-/// Checks that each reading of a claim can be tried at the scale: by settings that a scenario of the claim has, or by entries that
-/// its studies run.
-fn check_open(claim_set: &ClaimSet, plans: &BTreeMap<String, StudyPlan>, scale: Scale) -> Result<(), ScenarioError> {
+/// Checks that the studies of each claim run the entries of its readings.
+fn check_readings(
+    claim_set: &ClaimSet,
+    plans: &BTreeMap<String, StudyPlan>,
+    scale: Scale,
+) -> Result<(), ScenarioError> {
     for claim in &claim_set.claims {
-        let own: Vec<&StudyPlan> = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();
         for reading in claim_set.readings_of(claim) {
             let by = format!("claim `{}`: the reading `{}`", claim.id, reading.id);
-            for change in &reading.set {
-                let key = change.split_once('=').map_or(change.as_str(), |(key, _)| key).trim();
-                if !own.iter().any(|plan| plan.has_key(key)) {
-                    let message = format!("{by} sets `{key}`, which no scenario of the claim has");
-                    return Err(ScenarioError::new(message).at(reading.place.clone()));
-                }
-            }
             let other = claim.with_entries(&|entry| reading.entry(entry).to_string());
-            if scale == Scale::Full && reading.is_run() {
+            if scale == Scale::Full {
                 Selected::new(&other, plans, scale).map_err(|error| error.of(&by).at(reading.place.clone()))?;
                 if other == *claim {
                     let message = format!("{by} replaces no entry of the claim");

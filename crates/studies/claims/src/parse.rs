@@ -4,7 +4,7 @@ use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
     metric::{Metric, MetricError},
     model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, StudyBound, Target},
-    open::{OpenParameter, Reading},
+    open::Reading,
 };
 use anabranch_report::SweepAxis;
 use anabranch_scenario::{
@@ -88,7 +88,6 @@ pub(crate) struct Parsed {
     pub(crate) studies: Vec<Study>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) claims: Vec<Claim>,
-    pub(crate) open: Vec<OpenParameter>,
     pub(crate) readings: Vec<Reading>,
 }
 
@@ -111,13 +110,10 @@ pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
         for section in root.tables("claim", "claim")? {
             parsed.claims.push(claim(section)?);
         }
-        for section in root.tables("open", "open")? {
-            parsed.open.push(open(section)?);
-        }
         for section in root.tables("reading", "reading")? {
             parsed.readings.push(reading(section)?);
         }
-        root.finish(&["names", "study", "figure", "claim", "open", "reading"])?;
+        root.finish(&["names", "study", "figure", "claim", "reading"])?;
     }
     Ok(parsed)
 }
@@ -294,40 +290,24 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
     Ok(Study { id, label, scenario, set, over, zip, schemes, variants, seeds, edges, bound, quick, place })
 }
 
-fn open(section: Section<'_>) -> Result<OpenParameter, ScenarioError> {
-    let mut table = Table::new(section);
-    let key = table.need("key")?;
-    let missing = table.error("`values` is missing: a list of values to try instead of ours");
-    let values = table.texts("values")?.filter(|values| !values.is_empty()).ok_or(missing)?;
-    let why = table.need("why")?;
-    table.section.finish(&["key", "values", "why"])?;
-    Ok(OpenParameter { key, values, why, place: table.place })
-}
-
 fn reading(section: Section<'_>) -> Result<Reading, ScenarioError> {
     let mut table = Table::new(section);
     let id = table.id()?;
     let (why, section) = (table.need("why")?, table.section.read("section")?);
-    let set: Vec<String> = table.section.read("set")?.unwrap_or_default();
     let entries = table.filter("entries")?;
     let pair = |(own, others): &(String, Vec<String>)| match others.as_slice() {
         [other] => Ok((own.clone(), other.clone())),
         _ => Err(table.error(format!("`entries`: `{own}` has several entries, expected one"))),
     };
     let entries: Vec<(String, String)> = entries.0.iter().map(pair).collect::<Result<_, _>>()?;
-    if set.is_empty() == entries.is_empty() {
-        let message =
-            "a reading needs either `set`, settings that give it, or `entries`, entries of the studies that have it";
+    if entries.is_empty() {
         return Err(table
-            .error(message)
-            .help("a reading that neither gives cannot be tried: describe it in `note` of the claim"));
-    }
-    if let Some(wrong) = set.iter().find(|change| !change.contains('=')) {
-        return Err(table.error(format!("`set`: found \"{wrong}\", expected \"KEY=VALUE\"")));
+            .error("`entries` is missing: entries of the studies that have the reading, by those that they replace")
+            .help("a reading without them cannot be judged: describe it in `note` of the claim"));
     }
     let claims = table.texts("claims")?.unwrap_or_default();
-    table.section.finish(&["id", "section", "why", "set", "entries", "claims"])?;
-    Ok(Reading { id, section, why, set, entries, claims, place: table.place })
+    table.section.finish(&["id", "section", "why", "entries", "claims"])?;
+    Ok(Reading { id, section, why, entries, claims, place: table.place })
 }
 
 fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {

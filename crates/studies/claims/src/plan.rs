@@ -1,7 +1,6 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
 use super::{
-    changes::has,
     metric::ALL,
     model::{Filter, Scale, Study},
 };
@@ -187,4 +186,16 @@ pub(crate) fn check_names(
         }
     }
     Ok(())
+}
+
+/// Returns `true` if the text of a scenario has the key.
+fn has(text: &str, key: &str) -> bool {
+    let Ok(document) = text.parse::<toml::Table>() else { return false };
+    let document = toml::Value::Table(document);
+    let mut parts = key.split('.');
+    let at = parts.try_fold(&document, |at, part| match part.parse::<usize>() {
+        Ok(index) => at.get(index),
+        Err(_) => at.get(part),
+    });
+    at.is_some()
 }

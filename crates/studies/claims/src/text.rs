@@ -16,7 +16,7 @@ use anabranch_report::{ClaimPage, ClaimRow};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries,settings";
+const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries";
 
 pub(super) fn claims_csv(paper_plan: &PaperPlan, paper: &PaperResult) -> String {
     let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -39,7 +39,6 @@ pub(super) fn claims_csv(paper_plan: &PaperPlan, paper: &PaperResult) -> String 
             judged.depends_on().unwrap_or_default(),
             judged.after_tries.map_or(String::new(), |(tries, _)| tries.to_string()),
             judged.after_tries.map_or(String::new(), |(_, verdict)| verdict.words().to_string()),
-            paper_plan.claim_set.changes_of(claim.studies_at(paper_plan.scale)).join(" "),
         ]
     };
     csv(CLAIMS.split(','), paper.claims.iter().map(row))
