@@ -43,7 +43,7 @@ impl Page {
     }
 }
 
-/// Returns every page of the docs with such blocks in the repository at `root`, README included.
+/// Returns every page of docs/ and claims/ with such blocks in the repository at `root`, README included.
 ///
 /// # Errors
 /// Returns an error if a block names an unknown item or has no end, or if stored rows cannot be read.
@@ -51,8 +51,9 @@ pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     let mut paths = vec![root.join("README.md")];
     let within =
         |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
-    // The folders of docs/ have no folders with pages.
+    // The folders of docs/ have no folders with pages; those of claims/ have a page each.
     let mut entries: Vec<PathBuf> = within(&root.join("docs"));
+    entries.extend(within(&root.join("claims")));
     entries.extend(entries.clone().iter().flat_map(|path| within(path)));
     entries.sort();
     paths.extend(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")));

@@ -191,8 +191,8 @@ pub(super) fn verdicts(
 ) -> String {
     let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-    // Parameters that are our choice appear once below the table, since many claims share them.
-    let mut open: Vec<&[String]> = vec![];
+    // Parameters that are our choice, and notes, appear once below the table, since many claims share them.
+    let (mut open, mut notes): (Vec<&[String]>, Vec<&str>) = (vec![], vec![]);
     for (claim, judged) in claims {
         let verdict = match judged.verdict {
             Verdict::NotRun => not_run(claim.studies_at(scale), stored_rows, scale),
@@ -208,7 +208,16 @@ pub(super) fn verdicts(
                 format!(" ({})", letter(at))
             }
         };
-        let note = claim.note.as_ref().map_or(String::new(), |note| format!(" {note}"));
+        let mut number = |note| {
+            let at = notes.iter().position(|known| *known == note);
+            let at = at.unwrap_or_else(|| {
+                notes.push(note);
+                notes.len() - 1
+            });
+            (at + 1).to_string()
+        };
+        let numbers: Vec<String> = claim.note.iter().flat_map(|note| note.split("; ")).map(&mut number).collect();
+        let note = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
         text += &format!(
             "| {} | {}{} | {} | {}{} | {verdict} |\n",
             cell(&claim.source()),
@@ -222,6 +231,9 @@ pub(super) fn verdicts(
     for (at, ours) in open.iter().enumerate() {
         text +=
             &format!("\n({}) values that the paper does not give, chosen by us: `{}`\n", letter(at), ours.join("`, `"));
+    }
+    for (at, note) in notes.iter().enumerate() {
+        text += &format!("\n({}) {note}\n", at + 1);
     }
     let used: BTreeSet<&String> = claims.iter().flat_map(|(claim, _)| claim.studies_at(scale)).collect();
     text += &format!("\n{} scale: {}.\n", capital(scale.word()), totals(claims.iter().map(|(_, judged)| judged)));
