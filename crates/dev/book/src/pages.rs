@@ -22,29 +22,35 @@ pub(crate) const WRITTEN: &str =
 
 /// Returns all generated pages.
 pub fn pages() -> Vec<Page> {
-    let names = names();
+    let sides = sides();
     let mut pages: Vec<Page> =
-        names.iter().map(|name| Page { path: format!("schemes/{name}.md"), text: scheme_page(name) }).collect();
+        sides.iter().map(|name| Page { path: format!("schemes/{name}.md"), text: scheme_page(name) }).collect();
     for (side, abouts) in [(Side::Host, HostParameters::ALL), (Side::Switch, SwitchParameters::ALL)] {
         let drawn = abouts.iter().filter_map(|about| Some((about, picture(side, about.name)?.1)));
         pages.extend(drawn.map(|(about, text)| Page { path: format!("schemes/{}", file(side, about.name)), text }));
     }
-    pages.push(Page { path: "schemes/README.md".into(), text: list_page(&names) });
+    pages.push(Page { path: "schemes/README.md".into(), text: list_page() });
     pages.push(Page { path: "reference/keys.md".into(), text: reference_page() });
-    pages.push(Page { path: "SUMMARY.md".into(), text: contents::summary(&names) });
+    pages.push(Page { path: "SUMMARY.md".into(), text: contents::summary(&sides) });
     pages
 }
 
-/// Names of `anabranch list schemes`, each once, pairs first.
-fn names() -> Vec<&'static str> {
-    let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
-    let mut names: Vec<&str> = Vec::new();
-    for name in ALIASES.iter().map(|alias| alias.name).chain(sides) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+/// Names of the sides of load balancers, each once: every one has a page.
+fn sides() -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name).collect();
+    names.sort_unstable();
+    names.dedup();
     names
+}
+
+/// Returns the side whose page has an alias: that of its name, else the one that distinguishes the pair.
+fn page_of(alias: &Alias) -> &'static str {
+    match alias {
+        alias if sides().contains(&alias.name) => alias.name,
+        Alias { host: "ecmp", switch, .. } => switch,
+        Alias { host, .. } => host,
+    }
 }
 
 fn file(side: Side, name: &str) -> String {
@@ -63,52 +69,49 @@ fn sentence(text: &str) -> String {
 }
 
 fn scheme_page(name: &str) -> String {
-    let alias = ALIASES.iter().find(|alias| alias.name == name);
-    let host = HostParameters::ALL.iter().find(|about| about.name == name);
-    let switch = SwitchParameters::ALL.iter().find(|about| about.name == name);
     let mut text = format!("{WRITTEN}# {name}\n\n");
     let mut sides: Vec<(Side, &About)> = Vec::new();
-    if let Some(alias) = alias {
-        text += &pair_text(alias);
+    let mut own: Vec<&Alias> = ALIASES.iter().filter(|alias| page_of(alias) == name).collect();
+    own.sort_by_key(|alias| alias.name != name);
+    if let Some(alias) = own.first().filter(|alias| alias.name == name) {
         sides
             .extend(HostParameters::ALL.iter().find(|about| about.name == alias.host).map(|about| (Side::Host, about)));
         sides.extend(
             SwitchParameters::ALL.iter().find(|about| about.name == alias.switch).map(|about| (Side::Switch, about)),
         );
     }
+    for alias in own {
+        text += &pair_text(alias);
+    }
+    let host = HostParameters::ALL.iter().find(|about| about.name == name);
+    let switch = SwitchParameters::ALL.iter().find(|about| about.name == name);
     for (side, about) in [(Side::Host, host), (Side::Switch, switch)] {
         if let Some(about) = about.filter(|about| !sides.contains(&(side, about))) {
             sides.push((side, about));
         }
     }
-    // The side that distinguishes a pair comes first; `ecmp` is the default.
-    sides.sort_by_key(|(_, about)| about.name == "ecmp" && name != "ecmp");
+    // The side that distinguishes a pair comes first. The other has a page of its own.
+    sides.sort_by_key(|(_, about)| about.name != name);
     for (side, about) in sides {
-        side_text(&mut text, side, about);
+        if about.name == name {
+            side_text(&mut text, side, about);
+        } else {
+            let _ = write!(text, "The {} side is [{1}]({1}.md).\n\n", side.word(), about.name);
+        }
     }
     text += "All schemes: [the list](README.md). [Which to take](../schemes.md), [how they differ](../explanation/load-balancing.md).\n";
     text
 }
 
 fn pair_text(alias: &Alias) -> String {
-    let mut text =
-        format!("{} A pair: host side `{}`, switch side `{}`.", sentence(alias.summary), alias.host, alias.switch);
+    let mut text = format!(
+        "`{}`: {}. A pair: host side `{}`, switch side `{}`.",
+        alias.name, alias.summary, alias.host, alias.switch
+    );
     for (key, word) in alias.fixed {
-        let _ = write!(text, " The name sets `{key} = \"{word}\"`.");
+        let _ = write!(text, " The name sets `{key} = \"{word}\"`, regardless of the default below.");
     }
-    let others: Vec<String> = ALIASES
-        .iter()
-        .filter(|other| {
-            other.name != alias.name
-                && (other.host, other.switch, other.fixed) == (alias.host, alias.switch, alias.fixed)
-        })
-        .map(|other| format!("[{0}]({0}.md)", other.name))
-        .collect();
-    if !others.is_empty() {
-        let _ = write!(text, " The same pair is also named {}.", others.join(", "));
-    }
-    let _ = write!(text, "\n\n```toml\n[load_balancer]\nscheme = \"{}\"\n```\n\n", alias.name);
-    text
+    text + "\n\n"
 }
 
 fn side_text(text: &mut String, side: Side, about: &About) {
@@ -157,19 +160,21 @@ fn parameter_table(text: &mut String, parameters: &[Parameter]) {
     text.push('\n');
 }
 
-fn list_page(names: &[&str]) -> String {
+fn list_page() -> String {
     let mut text = format!(
         "{WRITTEN}# Every scheme\n\nA load balancer is a pair: hosts write a tag into every packet, and switches choose next hops with or \
-         without it ([how schemes differ](../explanation/load-balancing.md)). Every name that `anabranch list schemes` shows has a page \
-         with a picture of its mechanism. In the pictures, packets are numbered per flow in the order of sending. The packet sent last \
+         without it ([how schemes differ](../explanation/load-balancing.md)). Every side has a page \
+         with a picture of its mechanism, and a scenario takes the names below: `scheme = \"prime\"`. In the pictures, packets are numbered per flow in the order of sending. The packet sent last \
          is on the left, and a red frame means a congestion mark.\n\n| name | pair | what it does |\n|---|---|---|\n"
     );
-    for name in names {
-        let alias = ALIASES.iter().find(|alias| alias.name == *name);
-        let side = HostParameters::ALL.iter().chain(SwitchParameters::ALL).find(|about| about.name == *name);
-        let pair = alias.map_or("one side".to_string(), |alias| format!("`{}+{}`", alias.host, alias.switch));
-        let summary = alias.map(|alias| alias.summary).or(side.map(|about| about.summary)).unwrap_or_default();
-        let _ = writeln!(text, "| [{name}]({name}.md) | {pair} | {} |", cell(summary));
+    for alias in ALIASES {
+        let (name, page, summary) = (alias.name, page_of(alias), cell(alias.summary));
+        let _ = writeln!(text, "| [{name}]({page}.md) | `{}+{}` | {summary} |", alias.host, alias.switch);
+    }
+    for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
+        if !ALIASES.iter().any(|alias| page_of(alias) == about.name) {
+            let _ = writeln!(text, "| [{0}]({0}.md) | one side | {1} |", about.name, cell(about.summary));
+        }
     }
     text
 }
@@ -178,12 +183,9 @@ fn reference_page() -> String {
     let mut text = format!(
         "{WRITTEN}# Keys of a scenario\n\nEvery key that a scenario may have, from the declarations that read it. [Scenario files](scenarios.md) \
          shows how they combine. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
-         editors. Parameters of schemes are also on [their pages](../schemes/README.md).\n\n"
+         editors. Parameters of schemes are on [their pages](../schemes/README.md).\n\n"
     );
-    // Schemes have pages of their own, so their sections come last.
-    let (schemes, sections): (Vec<_>, Vec<_>) =
-        explain::reference().into_iter().partition(|part| part.table.starts_with("[load_balancer."));
-    for part in sections.into_iter().chain(schemes) {
+    for part in explain::reference().into_iter().filter(|part| !part.table.starts_with("[load_balancer.")) {
         let _ = write!(text, "## {}\n\n", part.table.replace('<', "&lt;"));
         let meaning: Vec<&str> = part.meaning.lines().take_while(|line| !line.starts_with("  ")).collect();
         if !meaning.is_empty() {
