@@ -228,7 +228,7 @@ fn exchanged_runs_are_refused_and_repeated() {
         ("rows are not those", &|| exchange(&out.join("runs/ecmp"), &out.join("runs/ops")), 4),
         ("rows are not those", &|| exchange(&own, &out.join("runs/ecmp/seed2")), 2),
         ("rows are not those", &|| copy(&of_another.0.join("out/runs/ecmp/seed1"), &own), 1),
-        ("there is no manifest", &|| fs::remove_file(own.join("manifest.json")).unwrap(), 1),
+        ("the manifest is not there", &|| fs::remove_file(own.join("manifest.json")).unwrap(), 1),
     ];
     for (number, (found, damage, runs)) in cases.into_iter().enumerate() {
         copy(&kept, &out);

@@ -110,7 +110,7 @@ fn compare(dir: &Path, file: &FileEntry) -> Result<Option<Finding>, ReportError>
 /// [`ReportError`] if the manifest is damaged or a file cannot be read.
 pub fn check_files(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
     let Some(manifest) = Manifest::read(dir)? else {
-        let found = "there is no manifest of what was written";
+        let found = "the manifest is not there";
         return Ok(vec![Finding::new(dir.join(MANIFEST), FindingKind::Missing, found)]);
     };
     let mut findings = vec![];
@@ -237,7 +237,7 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
         return Ok(Some(Finding::new(
             run.join(MANIFEST),
             FindingKind::Missing,
-            "the manifest of this run is not there",
+            "the manifest is not there",
         )));
     };
     let own = own.rows_digest();
