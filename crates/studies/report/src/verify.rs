@@ -234,11 +234,7 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
     let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
     let Some(own) = Manifest::read(run)? else {
-        return Ok(Some(Finding::new(
-            run.join(MANIFEST),
-            FindingKind::Missing,
-            "the manifest is not there",
-        )));
+        return Ok(Some(Finding::new(run.join(MANIFEST), FindingKind::Missing, "the manifest is not there")));
     };
     let own = own.rows_digest();
     let found = "its rows are not those that the tables above it were made of";
