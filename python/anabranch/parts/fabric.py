@@ -592,8 +592,8 @@ class Wire(Part):
 
     give_up: str | None = None
     """
-    Time after which a peer that owes a reply and sends nothing, or acknowledges nothing new, has timed out. Takes a time such as "1us" (ps,
-    ns, us, ms, s), from 1us to 86400s. Default from: ours. Default: "10s".
+    Time after which a peer that owes a reply and sends nothing, or acknowledges nothing new, has timed out.
+    Takes a time such as "1us" (ps, ns, us, ms, s), from 1us to 86400s. Default from: ours. Default: "10s".
     """
 
     idle_timeout: str | None = None
@@ -611,8 +611,8 @@ class Wire(Part):
 
     labels: int | None = None
     """
-    Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the network. Takes a
-    whole number, from 1 to 256. Default from: ours. Default: 8.
+    Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the
+    network. Takes a whole number, from 1 to 256. Default from: ours. Default: 8.
     """
 
     least_timeout: str | None = None

@@ -1,9 +1,9 @@
 //! Results on disk.
 
 use crate::{error, table::Table};
-use anabranch_report::{Finding, FindingKind, Frame, ReportError, TABLES, check_files, read_summary};
-use pyo3::{exceptions::PyUserWarning, prelude::*};
-use std::{ffi::CString, path::PathBuf};
+use anabranch_report::{Finding, Frame, ReportError, TABLES, check_files, read_summary};
+use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// Directory of a run.
 #[pyclass(frozen, module = "anabranch._native")]

@@ -149,7 +149,7 @@ impl<'b> Batch<'b> {
         self.store.forget_failure(run)?;
         self.store.note_start(run, &mut claim)?;
         let aside = self.store.aside(run);
-        let attempt = Attempt { host: self.store.host.clone(), attempts: claim.killed + 1, ..Attempt::default() };
+        let attempt = Attempt { host: self.store.host.clone(), attempts: claim.killed + 1 };
         let begun = Instant::now();
         let outcome = self.run_aside(number, threads, &aside, attempt, progress);
         let hold = Hold::take();

@@ -130,7 +130,7 @@ pub fn adopt(
         let written = written.and_then(|()| NewFile::create(&path)?.write_all(content));
         written.map_err(|source| ReportError::File { path, source })?;
     }
-    replace_attempt(&aside.path, &Attempt { host, attempts, ..Attempt::default() })?;
+    replace_attempt(&aside.path, &Attempt { host, attempts })?;
     store.publish(&[Written { aside: aside.path.clone(), run: run.to_string(), replace }])?;
     Ok(())
 }
