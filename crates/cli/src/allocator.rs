@@ -1,5 +1,6 @@
 //! Allocator of the program: where the system gives no more memory, it ends with a message and exit code 2.
 
+use anabranch::at_limit;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     io::Write,
@@ -53,31 +54,10 @@ fn refused(bytes: usize) -> ! {
 fn ended(needed: std::fmt::Arguments<'_>) -> ! {
     let mut error = std::io::stderr();
     let _ = write!(error, "error: memory ran out: the program needs {needed}, and ");
-    let _ = match limit() {
+    let _ = match at_limit::address_space() {
         Some(limit) => write!(error, "the limit of the address space (`ulimit -v`) allows {limit} B in all"),
         None => write!(error, "the system gives no more"),
     };
     let _ = writeln!(error, "; make the input smaller, run fewer at a time (`--jobs`), or allow more");
-    #[cfg(unix)]
-    #[allow(unsafe_code)]
-    // SAFETY: ends the process, without handlers that could allocate.
-    unsafe {
-        nix::libc::_exit(2)
-    }
-    #[cfg(not(unix))]
-    std::process::abort()
-}
-
-#[cfg(target_os = "linux")]
-fn limit() -> Option<u64> {
-    let mut limit = nix::libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    #[allow(unsafe_code)]
-    // SAFETY: writes the limit alone.
-    let read = unsafe { nix::libc::getrlimit(nix::libc::RLIMIT_AS, &mut limit) };
-    (read == 0 && limit.rlim_cur != nix::libc::RLIM_INFINITY).then_some(limit.rlim_cur)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn limit() -> Option<u64> {
-    None
+    at_limit::exit_at_once(2)
 }

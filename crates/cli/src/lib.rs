@@ -4,6 +4,8 @@
 //! 130 interrupted.
 
 mod arguments;
+#[doc(hidden)]
+pub mod at_limit;
 mod backends;
 mod commands;
 mod complete;

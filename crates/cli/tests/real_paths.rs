@@ -26,7 +26,7 @@ const NETWORK: &str = "
     ip -n a address add 10.7.1.2/24 dev eth0; ip -n r address add 10.7.1.1/24 dev toa
     ip -n b address add 10.7.2.2/24 dev eth0; ip -n r address add 10.7.2.1/24 dev tob
     ip -n a route add default via 10.7.1.1; ip -n b route add default via 10.7.2.1
-    ip netns exec r sysctl -qw net.ipv4.ip_forward=1
+    ip netns exec r sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
     ip -n r rule add pref 10 iif lo to 10.7.1.2 blackhole
 ";
 
