@@ -127,11 +127,15 @@ fn verify_reports_a_missing_backend() {
 fn what_a_testbed_does_otherwise_is_named() {
     let folder = Folder::new("backends-unlike");
     let warning = |arguments: &[&str]| {
-        let found = json(&folder.run(&[&["check"], arguments, &["--backend", "testbed", "--format", "json"]].concat()));
-        let all: Vec<String> = serde_json::from_value(found["warnings"].clone()).unwrap();
+        let output = folder.run(&[&["check"], arguments, &["--backend", "testbed", "--format", "json"]].concat());
+        let all: Vec<String> = serde_json::from_value(json(&output)["warnings"].clone()).unwrap();
         all.into_iter().find(|warning| warning.starts_with("backend `testbed`")).unwrap_or_default()
     };
     for scenario in ["hopper-testbed-small", "testbed-faults", "testbed-incast", "testbed-all-to-all"] {
+        // Faults of one direction are for root.
+        if scenario == "testbed-faults" && code(&folder.run(&["check", scenario, "--backend", "testbed"])) == 2 {
+            continue;
+        }
         for scheme in ["reps", "flowbender", "flowlet", "qp-spray", "prime", "hopper", "ecmp"] {
             let found = warning(&[scenario, "--set", &format!("load_balancer.scheme={scheme}")]);
             let rate = if scenario == "testbed-all-to-all" { ["97.5", "100"] } else { ["195", "200"] };
