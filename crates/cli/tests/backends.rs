@@ -150,7 +150,7 @@ fn what_a_testbed_does_otherwise_is_named() {
         ("fabric.ecn_mark_at=dequeue", "`fabric.ecn_mark_at` is enqueue there, dequeue in a simulation"),
         (
             "fabric.trimming=true",
-            "packets are trimmed either there or in a simulation (`wire.trimming`, `fabric.trimming`)",
+            "no packet is trimmed there (`wire.trimming`), but in a simulation (`fabric.trimming`)",
         ),
         ("wire.ecn=false", "nothing is marked there (`wire.ecn`), but in a simulation (`fabric.ecn`)"),
         ("transport.rto=auto", "`transport.rto` is at least 200ms there (`wire.least_timeout`), auto in a simulation"),

@@ -57,15 +57,19 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
     }
     let fabric = &setup.fabric;
     let marks = fabric.ecn && wire.ecn;
-    let told = [
+    let of_ports = [
         (
             marks && fabric.ecn_mark_at == MarkAt::Dequeue,
             "`fabric.ecn_mark_at` is enqueue there, dequeue in a simulation",
         ),
         (fabric.ecn && !wire.ecn, "nothing is marked there (`wire.ecn`), but in a simulation (`fabric.ecn`)"),
         (
-            wire.trimming != fabric.trimming,
-            "packets are trimmed either there or in a simulation (`wire.trimming`, `fabric.trimming`)",
+            wire.trimming && !fabric.trimming,
+            "packets are trimmed there (`wire.trimming`), not in a simulation (`fabric.trimming`)",
+        ),
+        (
+            !wire.trimming && fabric.trimming,
+            "no packet is trimmed there (`wire.trimming`), but in a simulation (`fabric.trimming`)",
         ),
         (
             fabric.flow_keys == FlowKeys::Connection,
@@ -74,6 +78,6 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
         (fabric.classes.len() > 1, "`fabric.classes` are one class there"),
         (fabric.shared_buffer.0 > 0, "`fabric.shared_buffer`: each port has a queue of `fabric.queue_limit` there"),
     ];
-    unlike.extend(told.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_string()));
+    unlike.extend(of_ports.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_string()));
     unlike
 }
