@@ -6,7 +6,7 @@
 
 local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye", "retry" }
 -- Bytes that a datagram of a kind has at least, and whether it has no more.
-local least = { 96, 64, 64, 56, 28, 28, 24, 56 }
+local least = { 96, 64, 64, 56, 28, 28, 26, 56 }
 local exact = { false, true, false, true, false, true, true, true }
 
 local p = Proto("anabranch", "Anabranch on the wire")
@@ -37,6 +37,8 @@ f.cookie = ProtoField.bytes("anabranch.cookie", "Cookie (all zero: none)")
 f.proof = ProtoField.uint64("anabranch.proof", "Nonce of the handshake", base.HEX)
 f.passes = ProtoField.uint16("anabranch.passes", "Bytes that pass")
 f.fails = ProtoField.uint16("anabranch.fails", "Bytes that do not pass")
+f.part = ProtoField.uint8("anabranch.part", "Datagram of the BYE")
+f.parts = ProtoField.uint8("anabranch.parts", "Datagrams of the BYE")
 f.fragment = ProtoField.uint8("anabranch.fragment", "Fragment (index, and number less one)", base.HEX)
 f.stream = ProtoField.uint32("anabranch.stream", "Stream")
 f.payload_size = ProtoField.uint16("anabranch.payload_size", "Payload bytes")
@@ -73,9 +75,15 @@ local layouts = {
     { "offset", 44, 4 }, { "held", 48, 4 }, { "transmission", 52, 4 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "transmission", 20, 4 }, { "held", 24, 4 } },
-  { { "check", 8, 4 }, { "proof", 12, 8 }, { "passes", 20, 2 }, { "fails", 22, 2 } },
+  { { "check", 8, 4 }, { "proof", 12, 8 }, { "passes", 20, 2 }, { "fails", 22, 2 }, { "part", 24, 1 }, { "parts", 25, 1 } },
   { { "magic", 8, 4 }, { "nonce", 12, 8 }, { "cookie", 20, 32 }, { "check", 52, 4 } },
 }
+
+-- Bytes of a header: of a BYE with 12 for each stream.
+local function header(tvb)
+  local kind = tvb(1, 1):uint()
+  return least[kind] + (kind == 7 and 12 * tvb(3, 1):uint() or 0)
+end
 
 -- Bytes that authentication adds to a header: number and MAC, and of data perhaps the payload's MAC.
 local function seal(tvb)
@@ -87,12 +95,12 @@ end
 
 local function is_ours(tvb)
   local size = tvb:reported_len()
-  if tvb:len() < 12 or tvb(0, 1):uint() ~= 3 or (tvb(1, 1):uint() ~= 3 and tvb(3, 1):uint() ~= 0) then return false end
+  if tvb:len() < 12 or tvb(0, 1):uint() ~= 3 or (tvb(1, 1):uint() ~= 3 and tvb(1, 1):uint() ~= 7 and tvb(3, 1):uint() ~= 0) then return false end
   local kind = tvb(1, 1):uint()
-  if not kinds[kind] or size < least[kind] + seal(tvb) or (exact[kind] and size ~= least[kind] + seal(tvb)) then return false end
+  if not kinds[kind] or size < header(tvb) + seal(tvb) or (exact[kind] and size ~= header(tvb) + seal(tvb)) then return false end
   if kind <= 2 or kind == 8 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
   if kind == 3 then return tvb:len() >= 64 + seal(tvb) and size <= 64 + seal(tvb) + tvb(16, 2):uint() end
-  return tvb:len() >= least[kind] + seal(tvb)
+  return tvb:len() >= header(tvb) + seal(tvb)
 end
 
 function p.dissector(tvb, pinfo, tree)
@@ -121,9 +129,13 @@ function p.dissector(tvb, pinfo, tree)
   end
   local sealed = seal(tvb)
   if sealed > 0 then
-    t:add(f.number, tvb(least[kind], 8))
-    if sealed == 32 then t:add(f.payload_mac, tvb(least[kind] + 8, 12)) end
-    t:add(f.mac, tvb(least[kind] + sealed - 12, 12))
+    t:add(f.number, tvb(header(tvb), 8))
+    if sealed == 32 then t:add(f.payload_mac, tvb(header(tvb) + 8, 12)) end
+    t:add(f.mac, tvb(header(tvb) + sealed - 12, 12))
+  end
+  for stream = 26, kind == 7 and header(tvb) - 12 or 0, 12 do
+    t:add(f.stream, tvb(stream, 4))
+    t:add(f.cumulative, tvb(stream + 4, 8))
   end
   local info = kinds[kind]
   if kind == 3 then

@@ -1,7 +1,7 @@
 //! Authentication (docs/reference/wire.md, "Authentication"): keyed BLAKE3 as MAC, which requires no unique nonce, and
 //! for deriving keys. MACs are compared in constant time.
 
-use crate::header::{MAX_COVERED, Protection, Sealed, TAG_BYTES, Tag};
+use crate::header::{Protection, Sealed, TAG_BYTES, Tag};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -87,10 +87,8 @@ struct DirectionKeys {
 
 impl DirectionKeys {
     fn opens(&self, sealed: &Sealed<'_>) -> bool {
-        let mut covered = [0; MAX_COVERED];
-        let Some(covered) = sealed.covered(&mut covered) else { return false };
         let payload = sealed.payload.is_none_or(|(payload, tag)| self.payloads.is_mac(payload, &tag));
-        self.headers.is_mac(covered, &sealed.tag) && payload
+        sealed.is_covered(|covered| self.headers.is_mac(covered, &sealed.tag)) && payload
     }
 }
 
@@ -111,10 +109,10 @@ impl GreetingKeys {
     }
 
     pub(crate) fn opens(&self, sealed: &Sealed<'_>) -> bool {
-        let mut covered = [0; MAX_COVERED];
-        let Some(covered) = sealed.covered(&mut covered) else { return false };
-        let fits = |key: &PacketKey| key.is_mac(covered, &sealed.tag);
-        fits(&self.own) || self.peer.as_ref().is_some_and(fits)
+        sealed.is_covered(|covered| {
+            let fits = |key: &PacketKey| key.is_mac(covered, &sealed.tag);
+            fits(&self.own) || self.peer.as_ref().is_some_and(fits)
+        })
     }
 }
 

@@ -135,6 +135,8 @@ pub(crate) struct Peer {
     pub(crate) session: Option<Box<Session>>,
     /// Except for messages with their own class.
     pub(crate) class: u8,
+    /// Parts of its BYE that have arrived, as bits.
+    pub(crate) byes: u64,
 }
 
 impl Peer {

@@ -343,3 +343,58 @@ fn peer_restarts_with_another_key() {
         assert_eq!(two.ends.each_ref().map(|end| end.counters().forged), [0, 0]);
     }
 }
+
+/// ACKs and the parts of a BYE arrive late, in any order, more than once or changed: what has arrived counts as sent, and no more.
+#[test]
+fn a_bye_acknowledges_what_has_arrived() {
+    for seed in 0..60 {
+        let mut draws = Stream::keyed(seed, 0, "bye");
+        let key = draws.chance(1, 2).then_some("shared");
+        let transport = TransportParameters::named(["uet", "roce"][draws.below(2) as usize]).unwrap();
+        let settings = [1, 2].map(|of| {
+            let transport = transport.clone();
+            Settings { max_streams: 400, transport, ..settings(of, key, Protection::Control) }
+        });
+        let mut two = Two::new(settings);
+        two.ends[0].connect(two.now, 0);
+        two.run(100, &mut |_, _| true);
+        for stream in 0..[1, 8, 100, 300][draws.below(4) as usize] {
+            for number in 0..1 + draws.below(3) {
+                two.ends[0].send(two.now, 0, stream, message(draws.below(3000) as usize, number).into()).unwrap();
+            }
+        }
+        // Some streams lose their data; these ACKs are late.
+        let (loss, mut late) = (draws.below(3), Vec::new());
+        two.run(100 + draws.below(2000) as usize, &mut |from, datagram| {
+            let is_late = from == 1 && datagram[1] == 4 && draws.chance(4, 5);
+            late.extend(is_late.then(|| datagram.clone()));
+            !is_late && (datagram[1] != 3 || u64::from(datagram[15]) % 7 >= loss)
+        });
+        let before = two.sent[1].len();
+        two.ends[1].close(0);
+        two.run(100, &mut |from, _| from == 0);
+        let byes: Vec<Vec<u8>> = two.sent[1].drain(before..).filter(|datagram| datagram[1] == 7).collect();
+        assert!(byes.iter().all(|bye| bye.len() <= two.ends[1].longest_datagram()));
+        let again = byes[draws.below(byes.len() as u64) as usize].clone();
+        let mut changed = again.clone();
+        changed[draws.below(again.len() as u64 - 12) as usize + 12] ^= 1 << draws.below(8);
+        two.arrive(0, &changed);
+        let mut all = [late, byes, vec![again]].concat();
+        while !all.is_empty() {
+            two.arrive(0, &all.swap_remove(draws.below(all.len() as u64) as usize));
+        }
+        let [sent, received] = [0, 1].map(|end| {
+            let of = |event: &Event| match event {
+                Event::Sent { stream, message, .. } | Event::Received { stream, message, .. } => {
+                    Some((*stream, *message))
+                }
+                _ => None,
+            };
+            let mut all: Vec<_> = two.events[end].iter().filter_map(of).collect();
+            all.sort_unstable();
+            all
+        });
+        assert_eq!((sent, two.lost(0)), (received, vec![CloseReason::Closed]), "seed {seed}");
+        assert!(matches!(two.events[0].last(), Some(Event::Lost { .. })), "seed {seed}: the loss is last");
+    }
+}

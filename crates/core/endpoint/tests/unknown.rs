@@ -506,3 +506,22 @@ proptest! {
         prop_assert_eq!(others, 0);
     }
 }
+
+/// It lists no stream that has not sent data, so it is never longer than what has arrived.
+#[test]
+fn a_bye_states_what_has_arrived() {
+    for length in [0, 1000, 5000] {
+        let mut server = Server::new(settings());
+        let from = address(2, 3000);
+        let ours = server.accept(from, &greeting(9, 5));
+        server.sent();
+        if length > 0 {
+            server.arrive(from, &data(ours, 0, (0, 0), length));
+        }
+        server.endpoint.close(0);
+        let [(_, bye)] = &server.sent()[..] else { panic!("not one datagram") };
+        let Ok(Packet::Bye { streams, part: [0, 1], .. }) = Packet::decode(bye) else { panic!("{bye:?}") };
+        let expected = if length > 0 { vec![(1, 1)] } else { Vec::new() };
+        assert_eq!(header::bye_list(streams).collect::<Vec<_>>(), expected);
+    }
+}

@@ -80,7 +80,10 @@ fn wireshark_reads_every_kind() {
         written(|out| header::ack(out, 0x22, 5, &answer, 7, Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
-        written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef, None)),
+        written(|out| {
+            header::bye(out, 0x22, 0x0123_4567_89ab_cdef, None);
+            header::bye_part(out, [0, 1], &[(5, 70_000)]);
+        }),
         written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE_BYTES])),
         // Number, payload MAC and header MAC between header and payload.
         [&sealed[..], &[0, 0, 0, 0, 0, 0, 1, 2], &[0xaa; 12], &[0xbb; 12], &[7; 100]].concat(),
@@ -142,7 +145,7 @@ fn wireshark_reads_every_kind() {
         "4,0x00000022,,55,,,5,,,8,0x00000002,,,7,6,0x0000000000000005,1,1,1,,,Anabranch".into(),
         "5,0x00000022,,,,,5,,,,0x00000009,,,4,,,,,,,,Anabranch".into(),
         "6,0x00000022,,80,,,5,,,,0x00000009,,,4,,,,,,,,Anabranch".into(),
-        "7,0x00000022,,,,,,,,,,,,,,,,,,,,Anabranch".into(),
+        "7,0x00000022,,,,,5,,,,,,,,70000,,,,,,,Anabranch".into(),
         "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,Anabranch".into(),
         ",,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];

@@ -2,8 +2,9 @@
 
 use crate::{
     event::Sizes,
-    header::{Cookie, Greeting, ProbeHeader},
+    header::{Cookie, Greeting, MAX_BYES, ProbeHeader, bye_streams},
     peer::{LastSeal, Peer},
+    stream::Incoming,
 };
 use anabranch_lb::Tag;
 use anabranch_transport::Reply;
@@ -19,13 +20,33 @@ pub(super) enum Control {
     Ack { stream: u32, ack: Reply, transmission: u32, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize, ecn: bool },
     Echo { probe: ProbeHeader, arrived: Time },
-    Bye { connection: u32, proof: u64, stalled: Option<Sizes>, seal: Option<Box<LastSeal>> },
+    Bye(Box<Bye>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Bye {
+    pub(super) connection: u32,
+    pub(super) proof: u64,
+    pub(super) stalled: Option<Sizes>,
+    pub(super) part: [u8; 2],
+    pub(super) streams: Vec<(u32, u64)>,
+    pub(super) seal: Option<Box<LastSeal>>,
 }
 
 impl Control {
-    pub(super) fn bye(peer: &mut Peer, stalled: Option<Sizes>) -> Self {
+    /// Returns the datagrams of a BYE, of at most `longest` bytes. It repeats all ACKs, which it may overtake.
+    pub(super) fn byes(peer: &mut Peer, stalled: Option<Sizes>, longest: usize) -> Vec<Self> {
         let (connection, proof) = (peer.theirs, peer.their_nonce.unwrap_or(peer.nonce));
-        Control::Bye { connection, proof, stalled, seal: peer.last_seal() }
+        let of = |(stream, incoming): (&u32, &mut Incoming)| (*stream, incoming.receiver().cumulative());
+        let streams: Vec<(u32, u64)> = peer.incoming.iter_mut().map(of).collect();
+        let most = bye_streams(longest);
+        let parts = streams.len().div_ceil(most).clamp(1, MAX_BYES);
+        let part = |index: usize| {
+            let streams = streams.iter().skip(index * most).take(most).copied().collect();
+            let (part, seal) = ([index as u8, parts as u8], peer.last_seal());
+            Control::Bye(Box::new(Bye { connection, proof, stalled, part, streams, seal }))
+        };
+        (0..parts).map(part).collect()
     }
 
     /// Returns `true` if `next`, sent right after it, makes this ACK redundant: both are of packets of one path that

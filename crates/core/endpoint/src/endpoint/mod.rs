@@ -24,7 +24,6 @@ use crate::{
 use anabranch_lb::{Record, registry::HostParameters};
 use anabranch_units::Time;
 use bytes::Bytes;
-use control::Control;
 use state::{State, Timer};
 use std::{cmp::Reverse, net::SocketAddr};
 
@@ -273,13 +272,9 @@ impl Endpoint {
         self.state.confirmed.pop()
     }
 
-    /// Closes the connection to a peer; all messages under way are lost.
+    /// Closes the connection to a peer; all messages to it under way are lost. The BYE acknowledges what has arrived.
     pub fn close(&mut self, peer: u32) {
-        if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
-            let (bye, label) = (Control::bye(known, None), known.last_label);
-            peers::forget(&mut self.state, peer);
-            self.state.send_control(peer, label, bye);
-        }
+        peers::leave(&mut self.state, peer, None);
     }
 
     /// Handles a datagram that has arrived; `now` is the time of handling.

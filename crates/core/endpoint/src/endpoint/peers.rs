@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Flow, Settings,
     auth::Side,
-    event::{CloseReason, Event},
+    event::{CloseReason, Event, Sizes},
     header::{self, Cookie, Greeting, Protection},
     peer::{Candidate, Peer, Phase},
     stream::Outgoing,
@@ -181,7 +181,16 @@ pub(super) fn lose(state: &mut State, peer: u32, reason: CloseReason) {
     }
 }
 
-pub(super) fn forget(state: &mut State, peer: u32) {
+/// Forgets a peer and sends it a BYE.
+pub(super) fn leave(state: &mut State, peer: u32, stalled: Option<Sizes>) {
+    let longest = state.longest_datagram_to(peer);
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let (byes, label) = (Control::byes(known, stalled, longest), known.last_label);
+    forget(state, peer);
+    byes.into_iter().for_each(|bye| state.send_control(peer, label, bye));
+}
+
+fn forget(state: &mut State, peer: u32) {
     let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
     if state.connections.get(&known.ours) == Some(&peer) {
         state.connections.remove(&known.ours);

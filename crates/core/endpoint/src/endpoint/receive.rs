@@ -13,7 +13,7 @@ use crate::{
     stream::{Completed, Cost, Incoming, Limits, Stored},
     transmissions::Transmissions,
 };
-use anabranch_transport::{DataArrival, Reply};
+use anabranch_transport::{DataArrival, Reply, uet::Ack};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
@@ -95,17 +95,31 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
             state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
         }
         Packet::Echo { echo, .. } => on_echo(state, now, peer, &echo),
-        Packet::Bye { proof, stalled, .. } => on_bye(state, peer, proof, stalled),
+        Packet::Bye { proof, stalled, part, streams, .. } => on_bye(state, now, peer, (proof, stalled, part), streams),
     }
 }
 
-/// Must carry a nonce of the handshake: a guessed connection number does not suffice.
-fn on_bye(state: &mut State, peer: u32, proof: u64, stalled: Option<Sizes>) {
-    let has_nonce = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
-    if state.peer(peer).is_some_and(has_nonce) {
-        peers::lose(state, peer, stalled.map_or(CloseReason::Closed, CloseReason::Unreceived));
-    } else {
+/// Must carry a nonce of the handshake: a guessed connection number does not suffice. The peer is lost with the last part.
+fn on_bye(
+    state: &mut State,
+    now: Time,
+    peer: u32,
+    (proof, stalled, [index, parts]): (u64, Option<Sizes>, [u8; 2]),
+    streams: &[u8],
+) {
+    let has_nonce = |known: &&mut Peer| known.nonce == proof || known.their_nonce == Some(proof);
+    let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::as_mut).filter(has_nonce) else {
         state.counters.refused += 1;
+        return;
+    };
+    known.byes |= 1 << index;
+    let (is_whole, label) = (known.byes.count_ones() >= u32::from(parts), known.last_label);
+    for (stream, cumulative) in header::bye_list(streams) {
+        let ack = Reply { psn: Ack::OF_TIMER, cumulative, ..Reply::default() };
+        on_ack(state, now, peer, stream, &ack, (0, Time::ZERO), label);
+    }
+    if is_whole {
+        peers::lose(state, peer, stalled.map_or(CloseReason::Closed, CloseReason::Unreceived));
     }
 }
 

@@ -75,9 +75,11 @@ pub(super) fn is_authentic(
 /// Refusals to its receiver are not sealed.
 pub(super) fn seal_control(state: &mut State, peer: u32, control: &Control, out: &mut Vec<u8>) {
     match control {
-        Control::Welcome(Welcome { ours: 0, .. }) | Control::Bye { seal: None, .. } => {}
-        Control::Bye { seal: Some(seal), .. } => {
-            header::authenticate(out, seal.number, None, |bytes| seal.key.mac(bytes));
+        Control::Welcome(Welcome { ours: 0, .. }) => {}
+        Control::Bye(bye) => {
+            if let Some(seal) = &bye.seal {
+                header::authenticate(out, seal.number, None, |bytes| seal.key.mac(bytes));
+            }
         }
         // It has called by the local key.
         Control::Welcome(Welcome { is_for_candidate: true, .. }) => seal(state, NO_PEER, out),

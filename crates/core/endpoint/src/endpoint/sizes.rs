@@ -43,9 +43,8 @@ pub(super) fn note_stall(state: &mut State, peer: u32, since: Time, label: u32, 
         match known.sizes.filter(|sizes| sizes.passes > 0 && known.next_search_at > since) {
             None => peers::lose(state, peer, CloseReason::TimedOut),
             Some(sizes) => {
-                let (bye, label) = (Control::bye(known, Some(sizes)), known.last_label);
-                peers::lose(state, peer, CloseReason::Stalled(sizes));
-                state.send_control(peer, label, bye);
+                peers::leave(state, peer, Some(sizes));
+                state.events.push_back(Event::Lost { peer, reason: CloseReason::Stalled(sizes) });
             }
         }
         return false;

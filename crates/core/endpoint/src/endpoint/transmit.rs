@@ -274,7 +274,10 @@ pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, 
         Control::Echo { probe, arrived } => {
             header::echo(out, connection, &ProbeHeader { held: now.saturating_sub(arrived), ..probe });
         }
-        Control::Bye { connection, proof, stalled, .. } => header::bye(out, connection, proof, stalled),
+        Control::Bye(ref bye) => {
+            header::bye(out, bye.connection, bye.proof, bye.stalled);
+            header::bye_part(out, bye.part, &bye.streams);
+        }
     }
 }
 

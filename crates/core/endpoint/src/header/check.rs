@@ -1,20 +1,26 @@
 use super::format::{
-    ACK, ACK_BYTES, BYE, BYE_BYTES, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHO_BYTES, GREETING_BYTES, GREETING_CHECK,
-    HELLO, HELLO_BYTES, NUMBER, PROBE, PROBE_BYTES, RETRY, RETRY_BYTES, SEALED, SEALED_PAYLOAD, TAG_BYTES, Tag,
-    WELCOME,
+    ACK, ACK_BYTES, BYE, BYE_BYTES, BYE_STREAM, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHO_BYTES, GREETING_BYTES,
+    GREETING_CHECK, HELLO, HELLO_BYTES, NUMBER, PROBE, PROBE_BYTES, RETRY, RETRY_BYTES, SEALED, SEALED_PAYLOAD,
+    TAG_BYTES, Tag, WELCOME,
 };
 
-pub(crate) const MAX_COVERED: usize = 128;
-
-/// Writes what the MAC covers of a header and what follows it: all but the check in greetings, else all but connection
+/// Passes on what the MAC covers of a header and what follows it: all but the check in greetings, else all but connection
 /// number (bound by the key) and check, so that a data header with its number fills one block of the hash.
-pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
+pub(super) fn with_covered<R>(header: &[u8], take: impl FnOnce(&[u8]) -> R) -> Option<R> {
     let skipped = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
     let (first, rest) = (header.get(..skipped.start)?, header.get(skipped.end..)?);
-    let end = first.len() + rest.len();
-    into.get_mut(..first.len())?.copy_from_slice(first);
-    into.get_mut(first.len()..end)?.copy_from_slice(rest);
-    into.get(..end)
+    let (mut short, mut long) = ([0; 128], Vec::new());
+    let into = match short.get_mut(..first.len() + rest.len()) {
+        Some(short) => short,
+        // BYEs with many streams, which are rare.
+        None => {
+            long.resize(first.len() + rest.len(), 0);
+            &mut long[..]
+        }
+    };
+    into[..first.len()].copy_from_slice(first);
+    into[first.len()..].copy_from_slice(rest);
+    Some(take(into))
 }
 
 pub(super) fn is_greeting(kind: u8) -> bool {
@@ -26,8 +32,8 @@ pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
 }
 
 /// Returns header bytes before authentication, and the offset of the check.
-pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
-    Some(match kind {
+pub(super) fn layout(datagram: &[u8]) -> Option<(usize, usize)> {
+    Some(match *datagram.get(1)? {
         HELLO => (HELLO_BYTES, GREETING_CHECK),
         WELCOME => (GREETING_BYTES, GREETING_CHECK),
         RETRY => (RETRY_BYTES, GREETING_CHECK),
@@ -35,7 +41,7 @@ pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
         ACK => (ACK_BYTES, CHECK),
         PROBE => (PROBE_BYTES, CHECK),
         ECHO => (ECHO_BYTES, CHECK),
-        BYE => (BYE_BYTES, CHECK),
+        BYE => (BYE_BYTES + BYE_STREAM * usize::from(*datagram.get(3)?), CHECK),
         _ => return None,
     })
 }
@@ -43,7 +49,7 @@ pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
 /// Authenticates a datagram that has just been written, without its payload, whose tag is `payload`. `mac` computes the
 /// MAC of some bytes. Padding is overwritten.
 pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
-    let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
+    let Some((header, check)) = layout(out) else { return };
     let end = header + NUMBER + if payload.is_some() { TAG_BYTES } else { 0 };
     if out.len() < end + TAG_BYTES {
         out.resize(end + TAG_BYTES, 0);
@@ -54,9 +60,7 @@ pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>,
     if let Some(payload) = payload {
         out[header + NUMBER..end].copy_from_slice(&payload);
     }
-    let mut bytes = [0; MAX_COVERED];
-    if let Some(bytes) = covered(&out[..end], &mut bytes) {
-        let tag = mac(bytes);
+    if let Some(tag) = with_covered(&out[..end], mac) {
         out[end..end + TAG_BYTES].copy_from_slice(&tag);
     }
     if is_greeting(out[1]) {
@@ -104,7 +108,7 @@ pub(super) fn is_intact(header: &[u8], place: usize) -> bool {
 /// Recomputes the check of a changed datagram, for tests of the content of intact ones.
 #[doc(hidden)]
 pub fn reseal(datagram: &mut [u8]) {
-    if let Some((length, place)) = datagram.get(1).copied().and_then(layout)
+    if let Some((length, place)) = layout(datagram)
         && let length = if is_greeting(datagram[1]) { datagram.len().max(length) } else { length }
         && let Some(header) = datagram.get_mut(..length)
     {

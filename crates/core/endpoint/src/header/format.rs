@@ -16,7 +16,11 @@ pub(crate) const HELLO_BYTES: usize = GREETING_BYTES + COOKIE_BYTES;
 pub(super) const RETRY_BYTES: usize = 24 + COOKIE_BYTES;
 /// Before its padding.
 pub(super) const PROBE_BYTES: usize = ECHO_BYTES;
-pub(super) const BYE_BYTES: usize = 24;
+/// Before its list of streams.
+pub(super) const BYE_BYTES: usize = 26;
+/// Bytes of a stream in that list; `MAX_BYES`: maximum datagrams of a BYE.
+pub(super) const BYE_STREAM: usize = 12;
+pub(crate) const MAX_BYES: usize = 64;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
 pub const TAG_BYTES: usize = 12;
 pub(super) const NUMBER: usize = 8;

@@ -1,5 +1,5 @@
 use super::{
-    check::{MAX_COVERED, covered, crc32c, is_greeting, is_intact, layout},
+    check::{crc32c, is_greeting, is_intact, layout, with_covered},
     format::*,
 };
 use crate::event::Sizes;
@@ -182,7 +182,19 @@ pub enum Packet<'a> {
         proof: u64,
         /// The sender has lost the peer, which acknowledged none of its data; `None`: it leaves.
         stalled: Option<Sizes>,
+        /// Which of how many datagrams of the BYE this one is.
+        part: [u8; 2],
+        /// Streams of the receiving endpoint, as [`bye_list`] reads them.
+        streams: &'a [u8],
     },
+}
+
+/// Returns the streams of a BYE, each with the first PSN that has not been received.
+pub fn bye_list(streams: &[u8]) -> impl Iterator<Item = (u32, u64)> {
+    streams.chunks_exact(BYE_STREAM).map(|bytes| {
+        let mut from = Reader(bytes);
+        (from.u32(), from.u64())
+    })
 }
 
 /// Reads from the front of a datagram, whose length has been checked.
@@ -231,8 +243,8 @@ pub struct Sealed<'a> {
 }
 
 impl<'a> Sealed<'a> {
-    pub(crate) fn covered<'b>(&self, into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
-        covered(self.header, into)
+    pub(crate) fn is_covered(&self, check: impl FnOnce(&[u8]) -> bool) -> bool {
+        with_covered(self.header, check).unwrap_or(false)
     }
 }
 
@@ -276,7 +288,7 @@ impl<'a> Packet<'a> {
         if version != VERSION {
             return Err(DecodeError::Version(version));
         }
-        let (header, place) = layout(kind).ok_or(DecodeError::Kind(kind))?;
+        let (header, place) = layout(datagram).ok_or(DecodeError::Kind(kind))?;
         let mut sealed = None;
         let mut end = header;
         if flags & SEALED != 0 {
@@ -405,7 +417,16 @@ impl<'a> Packet<'a> {
             }
             BYE if datagram.len() == end => {
                 let (proof, passes, fails) = (from.u64(), from.u16().into(), from.u16().into());
-                Packet::Bye { connection, proof, stalled: (flags & STALLED != 0).then_some(Sizes { passes, fails }) }
+                let part @ [index, parts] = from.bytes();
+                let streams = &datagram[BYE_BYTES..header];
+                if index >= parts || usize::from(parts) > MAX_BYES {
+                    return Err(DecodeError::Value("part"));
+                }
+                if bye_list(streams).any(|(_, cumulative)| cumulative > MAX_NUMBER) {
+                    return Err(DecodeError::Value("psn"));
+                }
+                let stalled = (flags & STALLED != 0).then_some(Sizes { passes, fails });
+                Packet::Bye { connection, proof, stalled, part, streams }
             }
             RETRY if datagram.len() == end => {
                 if from.u32() != MAGIC {

@@ -77,8 +77,11 @@ proptest! {
         echo(&mut out, connection, &back);
         prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO_BYTES));
         let stalled = flags[0].then_some(Sizes { passes: u32::from(small), fails: offset & 0xffff });
+        let (part, list) = ([offset as u8 % 64, 64], vec![(stream, psn), (tag, cumulative)].repeat(usize::from(small % 127)));
         bye(&mut out, connection, wide[1], stalled);
-        prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1], stalled }));
+        bye_part(&mut out, part, &list);
+        let read = Packet::Bye { connection, proof: wide[1], stalled, part, streams: &out[26..] };
+        prop_assert_eq!((Packet::decode(&out), bye_list(&out[26..]).collect::<Vec<_>>()), (Ok(read), list));
     }
 
     /// No input makes the decoder panic.
@@ -143,6 +146,7 @@ fn any_bit_error_is_detected() {
     probe(&mut all[4], 1, &probe_of, PROBE_BYTES);
     echo(&mut all[5], 1, &probe_of);
     bye(&mut all[6], 1, 2, None);
+    bye_part(&mut all[6], [0, 1], &[(3, 4), (5, 6)]);
     retry(&mut all[7], 1, 2, &[6; COOKIE_BYTES]);
     let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || decode_foreign(bytes).is_some();
     for datagram in &all {

@@ -120,11 +120,29 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
     seal(out, CHECK);
 }
 
-/// Writes a BYE with a nonce of the handshake; `stalled`: why the peer is lost.
+/// Writes a BYE without streams, with a nonce of the handshake; `stalled`: why the peer is lost.
 pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64, stalled: Option<Sizes>) {
     begin(out, BYE, if stalled.is_some() { STALLED } else { 0 }, connection);
     put(out, proof.to_be_bytes());
     let Sizes { passes, fails } = stalled.unwrap_or_default();
     [passes, fails].into_iter().for_each(|size| put(out, u16::try_from(size).unwrap_or(u16::MAX).to_be_bytes()));
+    put(out, [0, 1]);
     seal(out, CHECK);
+}
+
+/// Makes a BYE that has just been written the one of `index` among `parts`, with a list of at most 255 streams and the first
+/// PSN of each that has not been received.
+pub fn bye_part(out: &mut Vec<u8>, [index, parts]: [u8; 2], streams: &[(u32, u64)]) {
+    (out[3], out[BYE_BYTES - 2], out[BYE_BYTES - 1]) = (streams.len() as u8, index, parts);
+    for (stream, cumulative) in streams {
+        put(out, stream.to_be_bytes());
+        put(out, cumulative.to_be_bytes());
+    }
+    out[CHECK..CHECK + 4].fill(0);
+    seal(out, CHECK);
+}
+
+/// Returns how many streams fit into a BYE of this size.
+pub(crate) fn bye_streams(datagram: usize) -> usize {
+    (datagram.saturating_sub(BYE_BYTES + SEAL) / BYE_STREAM).clamp(1, usize::from(u8::MAX))
 }
