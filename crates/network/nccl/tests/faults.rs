@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_endpoint::header::Protection;
+use anabranch_endpoint::{Settings, header::Protection};
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 use common::{Pair, Shared, settings};
@@ -175,6 +175,35 @@ fn requests_completed_before_a_close_succeed() {
         assert_eq!(pair.nodes[0].send(sender, Shared::of(vec![]), 0, 0).unwrap_err().code, Code::Remote);
         pair.nodes[0].close_sender(sender).unwrap();
     }
+}
+
+/// Its line is busy, so that the BYE has to wait.
+#[test]
+fn a_rank_that_leaves_while_it_sends_disconnects() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let strict = |seed| Settings { catch_up: Time::ZERO, ..settings(seed, 1000, 4) };
+    let mut pair = Pair::new(3, &link, [3, 4].map(strict));
+    let (sender, receiver) = pair.connect(1);
+    let (waits, _) = pair.receive(0, receiver, 1 << 20, 0);
+    pair.send(1, sender, &[1; 1 << 20], 0).unwrap();
+    let packets = |pair: &mut Pair| pair.nodes[1].driver().endpoint().0.counters().packets;
+    pair.until("data", |pair| {
+        let before = packets(pair);
+        pair.nodes[1].work().unwrap();
+        (packets(pair) > before).then_some(())
+    });
+    pair.nodes[1].leave();
+    // It has gone. Data before the BYE take 1 us a packet, the way 5 us.
+    let limit = pair.network.now() + Time::from_us(200);
+    let failure = loop {
+        pair.nodes[0].work().unwrap();
+        match pair.nodes[0].test(waits) {
+            Err(failure) => break failure,
+            _ => assert!(pair.network.now() < limit, "no BYE"),
+        }
+        pair.network.advance(limit);
+    };
+    assert!(failure.message.contains("has disconnected"), "{failure}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ const MAX_SEND_BATCH: usize = 64;
 const MAX_ROUNDS: usize = 16;
 /// 212 days; the clock of an endpoint ends after 213.
 const CLOCK_END: Time = Time::from_us(212 * 86_400 * 1_000_000);
+/// Maximum time of [`Driver::finish`].
+const FINISH: Time = Time::from_us(10_000);
 const EMPTY_TRANSMIT: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with its datapath, whose errors the methods return.
@@ -180,6 +182,19 @@ impl<D: Datapath> Driver<D> {
             }
         }
         Ok(Some(self.datapath.now()))
+    }
+
+    /// Sends what waits for the pacer or the datapath, such as BYEs, before its owner drops the driver.
+    pub fn finish(&mut self) -> Result<(), WireError> {
+        let until = self.datapath.now() + FINISH;
+        loop {
+            self.work()?;
+            let (next, now) = (self.endpoint.next_send(), self.datapath.now());
+            if now >= until || (next.is_none() && self.sent == self.made) {
+                return Ok(());
+            }
+            self.wait(next.map_or(now, |next| next.at).clamp(now + FINISH / 1000, until))?;
+        }
     }
 
     fn transmit(&mut self, now: Time) -> Result<usize, WireError> {

@@ -169,7 +169,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             self.driver.endpoint().0.close(peer);
         }
         // A peer that does not receive the notice detects it by its timeout.
-        let _ = self.driver.work();
+        let _ = self.driver.finish();
     }
 
     /// Returns the time since the last work, by the datapath's clock.

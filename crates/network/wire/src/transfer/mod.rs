@@ -330,7 +330,7 @@ pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: T
         }
         if now >= until {
             endpoint.close(peer);
-            driver.work()?;
+            driver.finish()?;
             return Err(driver.datapath().refusals(peer).map_or(TransferError::NoResponse(to.at), |(_, reason)| {
                 TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") }
             }));

@@ -286,7 +286,7 @@ impl<D: Datapath> Performance<'_, D> {
                 self.driver.endpoint().0.close(*peer);
             }
         }
-        self.driver.work()?;
+        self.driver.finish()?;
         if !self.progress.done {
             return Err(TransferError::Interrupted);
         }
