@@ -1,6 +1,7 @@
 //! Shared by the tests of the program: temporary folders, runs of the program, outputs.
+// No program of tests uses all of them.
+#![allow(dead_code)]
 
-#[allow(dead_code)]
 pub(crate) mod testbed;
 
 use anabranch_testkit::rows;
@@ -16,11 +17,8 @@ use tempfile::TempDir;
 pub(crate) struct Folder(pub(crate) PathBuf, #[expect(dead_code, reason = "removes it")] TempDir);
 
 /// Row of a CSV file, by column.
-#[allow(dead_code)]
 pub(crate) type Row = BTreeMap<String, String>;
 
-// No test file uses all of them.
-#[allow(dead_code)]
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let folder = tempfile::Builder::new().prefix(&format!("anabranch-{name}-")).tempdir().unwrap();
@@ -31,7 +29,6 @@ impl Folder {
         name.to_string()
     }
     /// Seals the results in `directory` again after a test has changed them, and changes their manifest by `edit`.
-    #[allow(dead_code)]
     pub(crate) fn reseal(&self, directory: &str, edit: &dyn Fn(&mut serde_json::Value)) {
         let path = format!("{directory}/manifest.json");
         let Ok(mut manifest) = serde_json::from_slice::<serde_json::Value>(&std::fs::read(self.0.join(&path)).unwrap())
@@ -52,7 +49,6 @@ impl Folder {
         self.command(arguments).output().unwrap()
     }
     /// Runs the program with the backends `sim` and `sleep` (`examples/sleep_backend.rs`).
-    #[allow(dead_code)]
     pub(crate) fn run_with_sleep(&self, arguments: &[&str]) -> Output {
         let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
         let mut command = Command::new(beside.join("examples/sleep_backend"));
@@ -88,6 +84,20 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
+}
+
+/// An error or warnings in one line.
+pub(crate) fn stderr_words(output: &Output) -> String {
+    stderr(output).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+/// A command ended with this exit code and these words on standard error.
+pub(crate) fn assert_output(output: &Output, exit: i32, words: &[&str]) {
+    let text = stderr_words(output);
+    assert_eq!(code(output), exit, "{}{text}", stdout(output));
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
 }
 
 /// Parses standard output, which must be one JSON object.

@@ -1,11 +1,8 @@
 //! Shared by tests that build testbeds of namespaces.
 
-use super::{Folder, code, json, stderr};
+use super::{Folder, assert_output, code, json, stderr};
 use serde_json::Value;
-use std::{
-    process::{Command, Output},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::process::{Command, Output};
 
 /// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms that mark from 60 kB on, windows of less than half of one.
 pub(crate) const AT_200_MBPS: &str = r#"
@@ -48,12 +45,6 @@ path = "flows.csv"
 time_limit = "60s"
 "#
     )
-}
-
-/// One at a time: what they measure needs the machine.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A folder whose testbeds no other test sees; they are taken down at its end.
@@ -139,24 +130,15 @@ pub(crate) fn has_no_testbed(output: &Output) -> bool {
 
 /// Returns `false`, having reported the skip, if links cannot harm packets here.
 pub(crate) fn can_harm(output: &Output) -> bool {
-    let stderr_words = stderr(output);
-    let cannot = stderr_words.contains("only root may load those") || stderr_words.contains("needs root");
+    let text = stderr(output);
+    let cannot = text.contains("only root may load those") || text.contains("needs root");
     if cannot {
         anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
     }
     !cannot
 }
 
-/// An error or warnings in one line.
-pub(crate) fn stderr_words(output: &Output) -> String {
-    stderr(output).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
-}
-
 /// A command was refused with these words.
 pub(crate) fn refused(output: &Output, words: &[&str]) {
-    let stderr_words = stderr_words(output);
-    assert_eq!(code(output), 2, "{stderr_words}");
-    for word in words {
-        assert!(stderr_words.contains(word), "no {word:?} in {stderr_words}");
-    }
+    assert_output(output, 2, words);
 }

@@ -1,6 +1,6 @@
 //! Fuzz targets: every decoder and reader of foreign bytes, as functions that accept any bytes and return.
 //!
-//! A target panics if an invariant fails. `tests/corpus.rs` runs the corpus and mutations of it on stable Rust, `fuzz/` the
+//! A target panics if an invariant fails. `tests/fuzz/corpus.rs` runs the corpus and mutations of it on stable Rust, `fuzz/` the
 //! same targets under libFuzzer (docs/evidence/validation.md has the commands).
 
 mod files;

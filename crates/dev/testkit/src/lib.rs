@@ -9,6 +9,7 @@ use std::{
     ops::{Deref, Range},
     path::Path,
     process::{Command, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tempfile::TempDir;
 
@@ -123,6 +124,12 @@ pub fn words(line: &str) -> Vec<&str> {
 pub fn send_signal(process: u32, signal: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status();
     assert!(status.is_ok_and(|status| status.success()), "SIG{signal} to process {process}");
+}
+
+/// Waits until no other test of the program holds its turn: of those that need the whole machine, one runs at a time.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tests every seed, on all processors.

@@ -2,7 +2,7 @@
 //!
 //! The difference between runs with flows of one size and of twice that size excludes building, starting and ending.
 //! Growth beyond [`TOLERANCE`] over the figures of `instructions.toml` fails. `ANABRANCH_ATTRIBUTION` counts with
-//! delays attributed.
+//! delays attributed. A program of its own: CI builds it alone, in the profile `dist`.
 //!
 //! ```text
 //! cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture

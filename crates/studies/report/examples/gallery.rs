@@ -1,7 +1,7 @@
 //! Writes every kind of result directory from synthetic results, for visual inspection of figures and pages after a change:
 //! `cargo run -p anabranch-report --example gallery -- DIR`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/report/common/mod.rs"]
 #[allow(dead_code)]
 mod common;
 

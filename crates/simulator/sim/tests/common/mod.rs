@@ -8,7 +8,7 @@ use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_sim::{How, Timing};
-use anabranch_topology::{Topology, TopologyParameters};
+use anabranch_topology::{FaultKind, FaultParameters, Topology, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_transport::{
     roce::{RoceParameters, RoceTransport},
@@ -228,4 +228,18 @@ pub fn unconstrained(mut setup: Setup) -> Setup {
     uet(&mut setup).set("window", &text("100MB")).unwrap();
     uet(&mut setup).set("rto", &text("100ms")).unwrap();
     setup
+}
+
+pub fn link_fault(kind: FaultKind, at: Time, link: &str) -> FaultParameters {
+    FaultParameters { kind, at, links: vec![link.into()], ..FaultParameters::default() }
+}
+
+pub fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
+    let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
+    setup.faults.extend(faults);
+    setup
+}
+
+pub fn int(value: i64) -> Raw {
+    Raw::Int(value)
 }

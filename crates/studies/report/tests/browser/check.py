@@ -3,7 +3,7 @@
 
     apt-get install chromium chromium-driver
     python3 -m venv venv && venv/bin/pip install selenium
-    PYTHON=venv/bin/python cargo test -p anabranch-report --test browser -- --ignored
+    PYTHON=venv/bin/python cargo test -p anabranch-report browser:: -- --ignored
 
 or, for pages of your own: venv/bin/python crates/studies/report/tests/browser/check.py PAGE... [--pictures DIR]
 

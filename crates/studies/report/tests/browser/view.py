@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens a fabric view in Chromium, plays it, and compares the numbers of links that are pressed with the rows.
 
-    PYTHON=venv/bin/python cargo test -p anabranch-report --test browser -- --ignored
+    PYTHON=venv/bin/python cargo test -p anabranch-report browser:: -- --ignored
 
 or, for a page of your own: venv/bin/python crates/studies/report/tests/browser/view.py PAGE RUN [RUN] [--pictures DIR]
 

@@ -1,0 +1,118 @@
+//! Checks for scripts: `--strict` and `--assert` end with exit code 1.
+
+use crate::common::{Folder, code, stderr, stdout};
+use serde_json::Value;
+
+/// Two flows of 1 MB at 400 Gbit/s, of which 10 us let none finish.
+const CUT: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 1\n\
+    [[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n[run]\ntime_limit = \"10us\"\n";
+
+#[test]
+fn strict_refuses_unfinished_flows() {
+    let folder = Folder::new("strict");
+    folder.file("cut.toml", CUT);
+    for (number, words) in [
+        &["run", "cut.toml"][..],
+        &["compare", "cut.toml", "--schemes", "ecmp,prime"],
+        &["sweep", "cut.toml", "--over", "topology.link_delay=1us,2us", "--schemes", "ecmp,prime"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = |strict: &[&str], out: &str| {
+            folder.run(&[words, &["--progress", "never", "--out", &format!("{out}{number}")], strict].concat())
+        };
+        assert_eq!(code(&run(&[], "lax")), 0, "{words:?}");
+        let strict = run(&["--strict"], "strict");
+        assert_eq!(code(&strict), 1, "{words:?}: {}", stderr(&strict));
+        assert!(stderr(&strict).contains("--strict: flows did not finish:"), "{}", stderr(&strict));
+        // The results are those without the option.
+        assert!(folder.0.join(format!("strict{number}/report.html")).exists());
+    }
+    let finished = folder.run(&["run", "tiny", "--strict", "--progress", "never", "--out", "tiny"]);
+    assert_eq!(code(&finished), 0, "{}", stderr(&finished));
+}
+
+#[test]
+fn assertions_about_a_comparison() {
+    let folder = Folder::new("assert");
+    let compare = |assertions: &[&str]| {
+        let mut words = vec!["compare", "tiny", "--schemes", "ecmp,prime", "--progress", "never", "--out", "out"];
+        assertions.iter().for_each(|assertion| words.extend(["--assert", assertion]));
+        folder.run(&words)
+    };
+    // A slowdown is at least 1.
+    let holds = compare(&["prime.slowdown_p99 >= 1", "prime.slowdown_mean <= prime.slowdown_max"]);
+    assert_eq!(code(&holds), 0, "{}", stderr(&holds));
+    assert!(stderr(&holds).contains("assertion holds: prime.slowdown_p99 >= 1: prime.slowdown_p99 is "));
+    let fails = compare(&["prime.slowdown_p99 >= 1", "prime.slowdown_p99 < 1"]);
+    assert_eq!(code(&fails), 1, "{}", stderr(&fails));
+    for words in ["assertion fails: prime.slowdown_p99 < 1: ", "--assert: 1 of 2 do not hold"] {
+        assert!(stderr(&fails).contains(words), "{words}: {}", stderr(&fails));
+    }
+}
+
+#[test]
+fn invalid_assertions_are_refused_before_any_run() {
+    let folder = Folder::new("assert-wrong");
+    for (assertion, words) in [
+        ("prmie.slowdown_p99 < 2", "did you mean `prime`?"),
+        ("prime.slowdwon_p99 < 2", "did you mean `slowdown_p99`?"),
+        ("prime.slowdown_p99", "found no operator"),
+    ] {
+        let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,prime", "--assert", assertion, "--out", "out"]);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
+        assert!(!folder.0.join("out").exists());
+    }
+}
+
+/// Sixteen flows that settle: skipped, with a status and without a fingerprint; short ones end before.
+#[test]
+fn steady_state_is_skipped_where_there_is_one() {
+    let folder = Folder::new("skip");
+    folder.file(
+        "skip.toml",
+        "[topology]\nkind = \"fat-tree\"\ntiers = 2\nradix = 8\n[load_balancer]\nscheme = \"prime\"\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"64MiB\"\n[run]\nskip = \"steady\"\n",
+    );
+    let output = folder.run(&["run", "skip.toml", "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("`run.skip` skipped 7"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&summary["status"], &summary["fingerprint"]), (&"skipped".into(), &Value::Null));
+    assert!(summary["skipped_s"].as_f64().unwrap() > 0.7 * summary["simulated_s"].as_f64().unwrap());
+    assert!(summary["conservation"].is_null() && summary["counters"]["data_packets"].is_null());
+    assert_eq!(code(&folder.run(&["verify", "run"])), 0);
+    let output =
+        folder.run(&["run", "skip.toml", "--set", "workload.0.size=4MiB", "--out", "full", "--format", "json"]);
+    assert!(stderr(&output).contains("not steady, simulated in full"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(summary["status"] == "finished" && summary["skipped_s"] == 0.0 && summary["fingerprint"].is_string());
+    let output = folder.run(&["check", "skip.toml", "--set", "measure.attribution=true"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("`skip`: found \"steady\" together with measure.attribution"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// Four links of 1 us at 400 Gb/s, 83.2 ns out and 1.28 ns back on each: 8337.92 ns or 416,896 B. These are 101 packets of 4160 B,
+/// and an acknowledgement covers 4: 436,800 B fill the path.
+#[test]
+fn check_warns_once_of_a_window_that_cannot_fill_a_path() {
+    let folder = Folder::new("short-window");
+    let warned = |window: &str| {
+        let output = folder.run(&["check", "permutation-128", "--set", &format!("transport.window={window}")]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let text = stderr(&output);
+        text.lines().filter(|line| line.contains("`window`: ")).map(String::from).collect::<Vec<_>>()
+    };
+    let warning = "`window`: 100000B cannot fill a path of 416896B (its BDP) with an acknowledgement per 4 packets; \"436800B\" can";
+    let lines = warned("100kB");
+    assert!(lines.len() == 1 && lines[0].ends_with(warning), "{lines:?}");
+    for window in ["1.5bdp", "436800B", "auto"] {
+        assert!(warned(window).is_empty(), "{window}");
+    }
+}

@@ -1,0 +1,503 @@
+//! The program as users and scripts see it: exit codes, outputs, files.
+
+use crate::common::{Folder, assert_has, code, json, stderr, stdout};
+use anabranch_testkit::send_signal;
+use serde_json::Value;
+use std::{path::Path, process::Stdio};
+
+#[test]
+fn run_writes_contract_files_and_prints_summary() {
+    let folder = Folder::new("run");
+    let output = folder.run(&["run", "tiny", "--out", "out", "--format", "json", "--threads", "1", "--seed", "7"]);
+    let summary = json(&output);
+    assert_eq!((summary["scheme"].as_str(), summary["seed"].as_u64()), (Some("prime"), Some(7)));
+    assert_eq!((summary["flows"]["total"].as_u64(), summary["flows"]["finished"].as_u64()), (Some(8), Some(8)));
+    assert_eq!(summary["fingerprint"].as_str().map(str::len), Some(16));
+    // Eight flows of 64 KiB are 16 packets each.
+    assert_eq!(summary["counters"]["data_packets"].as_u64(), Some(128));
+    assert_eq!(folder.json_file("out/summary.json"), summary);
+    let files = folder.entries("out");
+    for file in
+        ["flows.csv", "flows.parquet", "links.csv", "links.parquet", "manifest.json", "report.html", "summary.json"]
+    {
+        assert!(files.contains(&file.to_string()), "no {file} in {files:?}");
+    }
+    assert!(files.iter().all(|name| !name.starts_with('.')), "{files:?}");
+    let manifest = folder.json_file("out/manifest.json");
+    assert_has(&manifest, &["version", "commit", "scenario", "scenario_hash", "seeds", "threads", "machine", "wall_s"]);
+    assert_eq!(folder.rows("out/flows.csv").len(), 8);
+    folder.file("again.toml", manifest["scenario"].as_str().unwrap());
+    let again = json(&folder.run(&["run", "again.toml", "--out", "again", "--format", "json"]));
+    assert_eq!(again["fingerprint"], summary["fingerprint"]);
+}
+
+/// A ring all-reduce of 4 ranks sends 6 messages one after the other. NCCL's bus bandwidth is 2 * 3/4 of the buffer over the
+/// time (nccl-tests, PERFORMANCE.md).
+#[test]
+fn collective_is_reported_with_its_completion_and_bus_bandwidth() {
+    let folder = Folder::new("collective");
+    let text = "name = \"ring\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+        link_rate = \"400Gbps\"\n[[workload]]\nkind = \"collective\"\nname = \"ring\"\nsize = \"4MiB\"\n";
+    folder.file("ring.toml", text);
+    let summary = json(&folder.run(&["run", "ring.toml", "--out", "out", "--format", "json"]));
+    let of = &summary["collectives"][0];
+    assert_eq!((of["collective"].as_str(), of["ranks"].as_u64()), (Some("ring-allreduce"), Some(4)));
+    assert_eq!((of["bytes"].as_u64(), of["rounds"].as_u64()), (Some(4 << 20), Some(1)));
+    let done = of["completion_s"].as_f64().unwrap();
+    assert!((done * 1e6 - summary["completion_us"].as_f64().unwrap()).abs() < 1e-6);
+    // Six messages of 1 MiB at 400 Gbit/s are 126 us at least.
+    assert!(done > 6.0 * 8.0 * f64::from(1 << 20) / 400e9, "{done}");
+    let bus = of["bus_bandwidth_bps"].as_f64().unwrap();
+    assert!((bus * done / (1.5 * 8.0 * f64::from(4 << 20)) - 1.0).abs() < 1e-9, "{bus}");
+    let shown = stdout(&folder.run(&["run", "ring.toml", "--out", "again"]));
+    assert!(shown.contains("Gbit/s") && shown.contains("Bus bandwidth: NCCL's definition"), "{shown}");
+    // A comparison ranks by completion.
+    folder.run(&["compare", "ring.toml", "--schemes", "ecmp,prime", "--seeds", "2", "--out", "both"]);
+    assert_eq!(folder.json_file("both/comparison.json")["main_metric"], "completion");
+}
+
+/// More threads than any machine of ours has cores: one warning, and the same results.
+#[test]
+fn threads_beyond_the_cores_are_a_warning() {
+    let folder = Folder::new("threads-beyond");
+    let warnings = |arguments: &[&str]| {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stderr).unwrap();
+        text.lines().filter(|line| line.contains("--threads: found")).map(str::to_string).collect::<Vec<_>>()
+    };
+    for (command, out) in [("run", "run"), ("compare", "compare")] {
+        let found = warnings(&[command, "tiny", "--threads", "1024", "--out", out]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("warning: --threads: found 1024, this process may use "), "{found:?}");
+        assert_eq!(warnings(&[command, "tiny", "--threads", "1", "--out", &format!("{out}1")]), [""; 0]);
+    }
+}
+
+#[test]
+fn two_threads_give_the_fingerprint_of_one() {
+    let folder = Folder::new("threads");
+    let run = |threads: &str| {
+        let size = "workload.0.size=1MiB";
+        let out = format!("out{threads}");
+        json(&folder.run(&["run", "tiny", "--set", size, "--threads", threads, "--out", &out, "--format", "json"]))
+    };
+    let (one, two) = (run("1"), run("2"));
+    assert_eq!(one["fingerprint"], two["fingerprint"]);
+    assert_eq!((one["threads"].as_u64(), two["threads"].as_u64()), (Some(1), Some(2)));
+}
+
+#[test]
+fn default_directory_has_scenario_name() {
+    let folder = Folder::new("default");
+    let output = folder.run(&["run", "tiny"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let runs = folder.entries("results");
+    assert!(runs.len() == 1 && runs[0].starts_with("tiny-"), "{runs:?}");
+    assert!(stderr(&output).contains(&runs[0]), "{}", stderr(&output));
+    assert!(stdout(&output).contains("slowdown") && stdout(&output).contains("Fingerprint"), "{}", stdout(&output));
+}
+
+#[test]
+fn comparison_is_relative_to_baseline_and_reuses_runs() {
+    let folder = Folder::new("compare");
+    let arguments =
+        ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "2", "--out", "out", "--format", "json"];
+    let first = json(&folder.run(&arguments));
+    assert_has(&first, &["scenario", "schemes", "seeds", "baseline", "comparison", "runs", "directory"]);
+    assert_eq!(first["baseline"].as_str(), Some("ecmp"));
+    assert_eq!(first["runs"].as_array().map(Vec::len), Some(6));
+    assert_eq!(first["reused_runs"].as_u64(), Some(0));
+    let files = folder.entries("out");
+    for file in ["comparison.csv", "manifest.json", "report.html", "runs"] {
+        assert!(files.contains(&file.to_string()), "no {file} in {files:?}");
+    }
+    let rows = folder.rows("out/comparison.csv");
+    for scheme in ["ecmp", "ops", "prime"] {
+        assert!(rows.iter().any(|row| row["scheme"] == scheme), "no {scheme} in {rows:?}");
+    }
+    let second = json(&folder.run(&arguments));
+    assert_eq!(second["reused_runs"].as_u64(), Some(6));
+    let fingerprints =
+        |v: &Value| v["runs"].as_array().unwrap().iter().map(|r| r["fingerprint"].clone()).collect::<Vec<_>>();
+    assert_eq!(fingerprints(&first), fingerprints(&second));
+    // With one more seed only the missing runs execute; with other flows all do.
+    let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
+    assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
+    let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
+    let refused = folder.run(&other);
+    assert_eq!(code(&refused), 2);
+    for part in ["9 runs of another comparison", "ecmp/seed1", "--replace", "--out"] {
+        assert!(stderr(&refused).contains(part), "no {part:?} in {}", stderr(&refused));
+    }
+    assert!(!folder.0.join("out/earlier-runs").exists(), "nothing is touched unasked");
+    let other = [&other[..], &["--replace"]].concat();
+    assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
+    let again = [&arguments[..], &["--set", "workload.0.size=32KiB", "--again"]].concat();
+    assert_eq!(json(&folder.run(&again))["reused_runs"].as_u64(), Some(0));
+    // The third seed of the same directory is kept, but not reported.
+    assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
+    assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
+    let third = [&more[..], &["--set", "workload.0.size=64KiB", "--replace"]].concat();
+    assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(9));
+}
+
+#[test]
+fn report_rebuilds_the_page() {
+    let folder = Folder::new("report");
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
+    let result = json(&folder.run(&["report", "out", "--format", "json"]));
+    assert!(folder.0.join(result["report"].as_str().unwrap()).exists());
+    for (directory, word) in [("nowhere", "does not exist"), (".", "no results")] {
+        let output = folder.run(&["report", directory]);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn view_shows_a_run_and_two_schemes() {
+    let folder = Folder::new("view");
+    json(&folder.run(&["compare", "tiny", "--schemes", "ecmp,prime,ops", "--out", "both", "--format", "json"]));
+    let view = |arguments: &[&str]| {
+        let result = json(&folder.run(&[&["view"], arguments, &["--format", "json"]].concat()));
+        let page = std::fs::read_to_string(folder.0.join(result["view"].as_str().unwrap())).unwrap();
+        (result["view"].as_str().unwrap().to_string(), page.matches("<script type=\"text/plain\" data-run=").count())
+    };
+    assert_eq!(view(&["both"]), ("both/view.html".into(), 2));
+    assert_eq!(view(&["both", "--schemes", "ops", "--out", "ops.html"]), ("ops.html".into(), 1));
+    assert_eq!(view(&["both/runs/ecmp/seed1"]), ("both/runs/ecmp/seed1/view.html".into(), 1));
+    assert_eq!(view(&["both/runs/ecmp/seed1", "both/runs/ops/seed1", "--out", "two.html"]), ("two.html".into(), 2));
+    let report = std::fs::read_to_string(folder.0.join("both/report.html")).unwrap();
+    assert!(report.contains("href=\"view.html\">fabric view"));
+    let cases: &[(&[&str], &str)] = &[
+        (&["nowhere"], "directory nowhere does not exist"),
+        (&["."], "no results"),
+        (&["both", "--schemes", "reps"], "it compares ecmp, prime, ops"),
+        (&["both", "--schemes", "ecmp,prime,ops"], "--schemes: found 3"),
+        (&["both", "--seed", "9"], "no finished run with seed 9"),
+    ];
+    for (arguments, word) in cases {
+        let output = folder.run(&[&["view"], *arguments].concat());
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn invalid_input_exits_with_2_and_writes_nothing() {
+    let folder = Folder::new("mistakes");
+    let text =
+        "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n";
+    folder.file("bad.toml", text);
+    folder.file("garbage.toml", "kind = fat-tree");
+    std::fs::write(folder.0.join("binary.toml"), [0xFF, 0xFE, 0x00]).unwrap();
+    folder.file("taken", "a file");
+    std::fs::create_dir(folder.0.join("directory")).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["run", "bad.toml"], &["bad.toml:6", "`size`", "parsec", "MiB"]),
+        (&["check", "bad.toml"], &["bad.toml:6", "`size`"]),
+        (&["run", "garbage.toml"], &["garbage.toml:1", "not valid TOML"]),
+        (&["run", "binary.toml"], &["binary.toml", "UTF-8"]),
+        (&["run", "directory"], &["directory", "not a scenario"]),
+        (&["run", "tyni"], &["`tyni`", "did you mean `tiny`?"]),
+        (&["run", "tiny", "--set", "topology.radx=4"], &["`radx`", "did you mean `radix`?"]),
+        (&["run", "tiny", "--set", "radix"], &["no `=`", "KEY=VALUE"]),
+        (&["run", "tiny", "--set", "load_balancer.scheme=prme"], &["`prme`", "did you mean `prime`?"]),
+        (&["run", "tiny", "--seed", "many"], &["many", "--seed"]),
+        (&["run", "tiny", "--threads", "0"], &["0", "--threads"]),
+        (&["compare", "tiny", "--threads", "1025"], &["1025", "--threads", "1..=1024"]),
+        (&["run", "tiny", "--out", "taken"], &["--out", "taken is a file"]),
+        (&["compare", "tiny", "--out", "taken/below"], &["--out", "taken is a file"]),
+        (&["run", "tiny", "--format", "jsn"], &["jsn", "json"]),
+        (&["run"], &["SCENARIO"]),
+        (&["rnu", "tiny"], &["rnu", "run"]),
+        (&["run", "tiny", "--sed", "1"], &["--sed", "--se"]),
+        (&["compare", "tiny", "--schemes", "ecmp,prme"], &["`prme`", "--schemes", "did you mean `prime`?"]),
+        (&["compare", "tiny", "--schemes", "prime+ecmp"], &["use switch ev-index"]),
+        (&["compare", "tiny", "--seeds", "0"], &["--seeds", "found 0"]),
+        (&["compare", "tiny", "--baseline", "ops"], &["`ops`", "ecmp, prime"]),
+        (&["list", "schems"], &["schems", "schemes"]),
+        (&["explain", "prim"], &["`prim`", "did you mean `prime`?"]),
+        (&["topology", "tiny", "--paths", "0", "99"], &["`99`", "0 to 7"]),
+        (&["topology", "tiny", "--paths", "3", "3"], &["two different hosts"]),
+        (&["topology", "tiny", "--export", "nowhere/file"], &["nowhere/file", "there is no directory nowhere"]),
+        (&["bench", "--repetitions", "x"], &["x", "--repetitions"]),
+        (&["run", "tiny", "--pcap", "leaf0-spine9=x.pcap"], &["no link `leaf0-spine9`"]),
+    ];
+    let before = folder.entries(".");
+    for (arguments, words) in cases {
+        let output = folder.run(arguments);
+        let message = stderr(&output);
+        assert_eq!(code(&output), 2, "{arguments:?}: {message}");
+        for word in *words {
+            assert!(message.contains(word), "{arguments:?}: no {word:?} in:\n{message}");
+        }
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(!message.contains('\u{1b}'), "colours without a terminal: {message:?}");
+        assert_eq!(folder.entries("."), before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn message_shows_line_and_position() {
+    let folder = Folder::new("place");
+    folder.file("x.toml", "[topology]\nkind = \"fat-tree\"\nradix = \"four\"\n[[workload]]\nkind = \"permutation\"\n");
+    let message = stderr(&folder.run(&["check", "x.toml"]));
+    for part in ["x.toml:3:9", "radix = \"four\"", "found \"four\"", "whole number", "here"] {
+        assert!(message.contains(part), "no {part:?} in:\n{message}");
+    }
+}
+
+#[test]
+fn check_prints_a_scenario_that_checks() {
+    let folder = Folder::new("check");
+    let output = folder.run(&["check", "first-run", "--set", "topology.radix=8"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("radix = 8") && text.contains("switch_latency") && text.contains("p_nack"), "{text}");
+    folder.file("printed.toml", &text);
+    let hash = |name: &str, more: &[&str]| {
+        let arguments = [&["check", name, "--format", "json"][..], more].concat();
+        json(&folder.run(&arguments))["hash"].as_str().unwrap().to_string()
+    };
+    assert_eq!(hash("printed.toml", &[]), hash("first-run", &["--set", "topology.radix=8"]));
+    let output = folder.run(&["check", "web-search-128", "--set", "workload.0.load=1.5"]);
+    assert!(stderr(&output).contains("warning") && code(&output) == 0, "{}", stderr(&output));
+}
+
+#[test]
+fn everything_listed_can_be_explained() {
+    let folder = Folder::new("explain");
+    for (kind, known) in [
+        ("schemes", &["prime", "ev-index", "ecmp"][..]),
+        ("topologies", &["fat-tree", "leaf-spine", "file"]),
+        ("transports", &["uet", "dctcp", "smartt", "nscc", "uet-lossy"]),
+        ("workloads", &["poisson", "permutation", "incast", "all-to-all", "file", "web-search"]),
+        ("scenarios", &["first-run", "permutation-8192", "prime-mixed-wrr50"]),
+    ] {
+        let listed = json(&folder.run(&["list", kind, "--format", "json"]));
+        let names: Vec<&str> = listed[kind].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        for name in known {
+            assert!(names.contains(name), "no {name} in {names:?}");
+        }
+        for name in names {
+            let explained = json(&folder.run(&["explain", name, "--format", "json"]));
+            for part in explained["parts"].as_array().unwrap() {
+                assert!(!part["meaning"].as_str().unwrap().is_empty(), "{name}");
+                for parameter in part["parameters"].as_array().unwrap() {
+                    assert_has(parameter, &["name", "meaning", "expected", "default", "source"]);
+                    assert!(!parameter["source"].as_str().unwrap().is_empty(), "{name}: {parameter}");
+                }
+            }
+        }
+    }
+    let text = stdout(&folder.run(&["explain", "prime"]));
+    for part in ["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[test]
+fn topology_is_counted_and_its_paths_listed() {
+    let folder = Folder::new("topology");
+    // Radix 4 in three tiers: 16 hosts, 8 leaves, 8 aggregation and 4 core switches, diameter 6, (k/2)^2 = 4 paths
+    // between pods, k/2 = 2 inside a pod.
+    let three = ["topology", "tiny", "--set", "topology.tiers=3", "--format", "json"];
+    let result = json(&folder.run(&[&three[..], &["--paths", "0", "host15"]].concat()));
+    assert_eq!((result["hosts"].as_u64(), result["switches"].as_u64()), (Some(16), Some(20)));
+    assert_eq!(result["diameter_links"].as_u64(), Some(6));
+    assert_eq!(result["pair"]["paths"].as_array().map(Vec::len), Some(4));
+    for path in result["pair"]["paths"].as_array().unwrap() {
+        let nodes = path.as_array().unwrap();
+        assert_eq!((nodes.len(), nodes[0].as_str(), nodes[6].as_str()), (7, Some("host0"), Some("host15")));
+    }
+    let counts: Vec<_> = result["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [2, 4]);
+    assert_eq!(code(&folder.run(&["topology", "tiny", "--export", "tiny.topo"])), 0);
+    let file = "topology={ kind = \"file\", format = \"conweave\", path = \"tiny.topo\" }";
+    let text = std::fs::read_to_string(folder.0.join("tiny.topo")).unwrap();
+    assert_eq!(text.lines().next(), Some("14 6 16"));
+    folder.file("from-file.toml", "[topology]\nkind = \"file\"\n[[workload]]\nkind = \"permutation\"\n");
+    let imported = json(&folder.run(&["topology", "from-file.toml", "--set", file, "--format", "json"]));
+    assert_eq!((imported["hosts"].as_u64(), imported["switches"].as_u64()), (Some(8), Some(6)));
+    assert_eq!(imported["base_rtt_ps"], json(&folder.run(&["topology", "tiny", "--format", "json"]))["base_rtt_ps"]);
+}
+
+#[test]
+fn time_limit_is_reported_without_failure() {
+    let folder = Folder::new("limit");
+    let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--format", "json"]);
+    let summary = json(&output);
+    assert_eq!(summary["flows"]["finished"].as_u64(), Some(0));
+    assert!(stderr(&output).contains("time limit"), "{}", stderr(&output));
+    let flows = std::fs::read_to_string(folder.0.join("out/flows.csv")).unwrap();
+    assert!(flows.contains("unfinished"), "{flows}");
+}
+
+#[test]
+fn help_and_version_exit_with_0() {
+    let folder = Folder::new("help");
+    for arguments in [&["--help"][..], &["--version"], &["run", "--help"]] {
+        let output = folder.run(arguments);
+        assert_eq!((code(&output), stdout(&output).is_empty()), (0, false), "{arguments:?}");
+    }
+    assert_eq!(code(&folder.run(&[])), 2);
+}
+
+#[test]
+fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
+    let folder = Folder::new("compare-damaged");
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "1", "--out", "out", "--format", "json"];
+    let first = json(&folder.run(&arguments));
+    let fingerprints =
+        |v: &Value| v["runs"].as_array().unwrap().iter().map(|run| run["fingerprint"].clone()).collect::<Vec<_>>();
+    let own = folder.0.join("out/runs/ecmp/seed1");
+    let read = |file: &str| std::fs::read(own.join(file)).unwrap();
+    let half = |file: &str| std::fs::write(own.join(file), &read(file)[..read(file).len() / 2]).unwrap();
+    let manifest = |from: &str, to: &str| {
+        let text = String::from_utf8(read("manifest.json")).unwrap();
+        assert!(text.contains(from), "no {from} in {text}");
+        std::fs::write(own.join("manifest.json"), text.replace(from, to)).unwrap();
+    };
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    let damages: [(&str, &dyn Fn()); 5] = [
+        ("summary cut", &|| half("summary.json")),
+        ("summary gone", &|| std::fs::remove_file(own.join("summary.json")).unwrap()),
+        ("manifest cut", &|| half("manifest.json")),
+        ("another version", &|| manifest(&version, "\"version\": \"0.0.7\"")),
+        ("another commit", &|| manifest("\"commit\": \"", "\"commit\": \"f")),
+    ];
+    for (what, damage) in damages {
+        let rows = read("flows.csv");
+        damage();
+        let again = json(&folder.run(&arguments));
+        assert_eq!(again["reused_runs"].as_u64(), Some(1), "{what}");
+        assert_eq!(fingerprints(&again), fingerprints(&first), "{what}");
+        assert!(read("flows.csv") == rows && folder.entries("out/runs/ecmp") == ["seed1"], "{what}");
+    }
+    // A directory without a trusted manifest is foreign, and kept.
+    assert_eq!(folder.entries("out/earlier-runs/ecmp"), ["seed1", "seed1-2", "seed1-3"]);
+    half("flows.parquet");
+    let page = std::fs::read(folder.0.join("out/report.html")).unwrap();
+    let output = folder.run(&["report", "out"]);
+    let message = stderr(&output);
+    assert_eq!(code(&output), 2, "{message}");
+    assert!(message.contains("seed1") && message.contains("flows.parquet"), "{message}");
+    assert!(std::fs::read(folder.0.join("out/report.html")).unwrap() == page);
+    let output = folder.run(&arguments);
+    assert!(
+        stderr(&output).contains("flows.parquet") && stderr(&output).contains("is run again"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(json(&output)["reused_runs"].as_u64(), Some(1));
+    assert_eq!(fingerprints(&json(&folder.run(&[&arguments[..], &["--again"]].concat()))), fingerprints(&first));
+}
+
+#[cfg(unix)]
+#[test]
+fn interruption_keeps_finished_runs() {
+    let folder = Folder::new("interrupt");
+    // Long enough not to end by itself within the test.
+    let size = "workload.0.size=16GiB";
+    let arguments = ["run", "tiny", "--set", size, "--out", "out", "--threads", "1", "--format", "json"];
+    let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    send_signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    let summary = folder.json_file("out/summary.json");
+    assert_eq!(summary["interrupted"].as_bool(), Some(true));
+    assert!(Path::new(&folder.0.join("out/report.html")).exists());
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--set", size, "--out", "compare", "--threads", "1"];
+    let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    send_signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert_eq!(folder.json_file("compare/interrupted.json")["interrupted"].as_bool(), Some(true));
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
+    assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
+    assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
+}
+
+/// Building a fabric of 40,000 hosts does not poll for interruptions; one takes effect within 1.5 s all the same.
+#[test]
+#[cfg(unix)]
+fn interruption_while_building_takes_effect_soon() {
+    let folder = Folder::new("interrupt-building");
+    // The program is in memory from here on, and starts before the first signal.
+    folder.run(&["--version"]);
+    for (name, arguments) in [
+        ("run", &["run", "spritz-40k-dragonfly", "--out", "out", "--progress", "never"][..]),
+        ("compare", &["compare", "spritz-40k-dragonfly", "--schemes", "minimal,ecmp", "--out", "out"]),
+        ("check", &["check", "spritz-40k-slim-fly"]),
+    ] {
+        // Early enough to hit the building phase of any build profile.
+        for after in [30, 150] {
+            let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            send_signal(child.id(), "INT");
+            let requested_at = std::time::Instant::now();
+            let status = child.wait().unwrap();
+            assert!(requested_at.elapsed().as_millis() < 1500, "{name}: {:?}", requested_at.elapsed());
+            // Before the handler is installed, the signal ends the process. A check may finish within the grace period.
+            let done = name == "check" && status.code() == Some(0);
+            assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
+            let left = folder.entries("out");
+            assert!(left.is_empty() || left == ["interrupted.json", "manifest.json"], "{name}: {left:?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn benchmark_ends_when_interrupted() {
+    let folder = Folder::new("bench");
+    let arguments = ["bench", "--repetitions", "100", "--format", "json"];
+    let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let requested_at = std::time::Instant::now();
+    send_signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert!(requested_at.elapsed().as_secs_f64() < 1.0, "{:?}", requested_at.elapsed());
+    assert_eq!((code(&output), stdout(&output)), (130, String::new()));
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+}
+
+#[test]
+fn benchmark_prints_figures() {
+    let folder = Folder::new("bench-json");
+    let figures = json(&folder.run(&["bench", "--small", "--repetitions", "1", "--format", "json"]));
+    let cases = figures["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 1);
+    for key in [
+        "ratio",
+        "packet_hops_per_s",
+        "first_event_s",
+        "setup_hosts_per_s",
+        "rows_written_per_cpu_s",
+        "bytes_per_idle_host",
+        "bytes_per_packet_in_flight",
+    ] {
+        assert!(cases[0][key].as_f64().unwrap() > 0.0, "{key}: {}", cases[0]);
+    }
+    assert_eq!((cases[0]["name"].as_str(), figures["threads"].as_u64()), (Some("permutation-128"), Some(1)));
+}
+
+#[test]
+fn benchmark_measures_requested_cases() {
+    let folder = Folder::new("bench-case");
+    let command = ["bench", "--case", "leaf-spine-roce-irn,permutation-128", "--repetitions", "1", "--format", "json"];
+    let figures = json(&folder.run(&command));
+    let names: Vec<_> =
+        figures["cases"].as_array().unwrap().iter().map(|case| case["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["permutation-128", "leaf-spine-roce-irn"]);
+    let wrong = folder.run(&["bench", "--case", "dragonfly-mimal"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(stderr(&wrong).contains("a similar value exists: 'dragonfly-minimal'"), "{}", stderr(&wrong));
+}

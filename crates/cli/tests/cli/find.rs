@@ -1,0 +1,121 @@
+//! Help that finds: `explain`, `list`, `check` with several errors, completions.
+
+use crate::common::{Folder, code, json, stderr, stdout};
+
+#[test]
+fn words_of_the_field_lead_to_names() {
+    let folder = Folder::new("words");
+    for (word, name) in [
+        ("allreduce", "anabranch explain collective"),
+        ("AllReduce", "anabranch explain collective"),
+        ("oversubscription", "hosts_per_leaf"),
+        ("incast", "testbed-incast"),
+        ("bdp", "transport.window"),
+        ("fct", "fct_rx_ps"),
+        ("spray", "anabranch explain ops"),
+        ("load", "workload.load_reference"),
+        ("hosts", "topology.radix"),
+        ("slowdown_p99", "metric of comparisons and sweeps"),
+        ("fct_rx_ps", "first packet sent to last packet received"),
+        ("flows.slowdown", "column of flows.csv"),
+        ("max_queue", "bytes"),
+    ] {
+        let output = folder.run(&["explain", word]);
+        assert_eq!(code(&output), 0, "{word}: {}", stderr(&output));
+        assert!(stdout(&output).contains(name), "{word}: no {name} in {}", stdout(&output));
+    }
+    let key = json(&folder.run(&["explain", "workload.load", "--format", "json"]));
+    assert_eq!(key["parts"][0]["parameters"][0]["key"], "workload.0.load");
+    let output = folder.run(&["explain", "slowdown_p"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("did you mean `slowdown_p50`?"), "{}", stderr(&output));
+    // The key of a section without the names of the sections around it.
+    let output = folder.run(&["explain", "prime.p_enc"]);
+    assert!(stderr(&output).contains("did you mean `load_balancer.prime.p_ecn`?"), "{}", stderr(&output));
+    // What resembles nothing gets no suggestion.
+    let output = folder.run(&["explain", "qwertyuiop"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("no name resembles it"), "{}", stderr(&output));
+    let output = folder.run(&["run", "qwertyuiop.toml"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("no ready-made one resembles it"), "{}", stderr(&output));
+}
+
+/// A fat tree of radix k in three tiers has k^3/4 hosts, 500 and 864 twice oversubscribed for k = 10 and 12 (x 2).
+#[test]
+fn fabrics_that_can_be_built_are_proposed() {
+    let folder = Folder::new("propose");
+    let arguments = ["topology", "--hosts", "512", "--tiers", "3", "--oversubscription", "2", "--format", "json"];
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no fabric has exactly 512 hosts"), "{}", stderr(&output));
+    let found = json(&output);
+    let found = found["proposals"].as_array().unwrap();
+    let of = |radix: u64| {
+        let own = found.iter().find(|of| of["keys"]["radix"] == radix && of["oversubscription"] == 2.0);
+        own.map(|of| of["hosts"].as_u64().unwrap())
+    };
+    assert_eq!((of(10), of(12)), (Some(2 * 1000 / 4), Some(2 * 1728 / 4)));
+    assert_eq!(code(&folder.run(&["topology", "--hosts", "512", "--tiers", "9"])), 2);
+}
+
+#[test]
+fn list_alone_lists_the_catalogues() {
+    let folder = Folder::new("list");
+    let all = json(&folder.run(&["list", "--format", "json"]));
+    let catalogues = all["catalogues"].as_array().unwrap();
+    assert!(catalogues.len() >= 7, "{all:#}");
+    for catalogue in catalogues {
+        let name = catalogue["name"].as_str().unwrap();
+        let listed = json(&folder.run(&["list", name, "--format", "json"]));
+        assert_eq!(listed[name].as_array().unwrap().len() as u64, catalogue["entries"].as_u64().unwrap(), "{name}");
+    }
+    assert!(stdout(&folder.run(&["list"])).contains("schemes"));
+}
+
+#[test]
+fn check_shows_all_mistakes() {
+    let folder = Folder::new("mistakes");
+    let text = "[topology]\nkind = \"fat-tree\"\ntires = 2\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n[run]\nuntl = 1\n";
+    let file = folder.file("three.toml", text);
+    let output = folder.run(&["check", &file]);
+    assert_eq!(code(&output), 2);
+    let shown = stderr(&output);
+    for word in ["`tires`", "three.toml:3:1", "64 parsec", "three.toml:7:8", "`untl`", "three.toml:9:1", "3 mistakes"] {
+        assert!(shown.contains(word), "no {word} in {shown}");
+    }
+}
+
+/// Requests completions as a shell does, by the words of a line of which the last is completed.
+fn completed(folder: &Folder, words: &[&str]) -> Vec<String> {
+    let mut command = folder.command(&[&["--", "anabranch"], words].concat());
+    let output = command.env("ANABRANCH_COMPLETE", "fish").output().expect("the program runs");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let candidates = stdout(&output);
+    candidates.lines().map(|line| line.split('\t').next().unwrap_or_default().to_string()).collect()
+}
+
+#[test]
+fn completions_know_scenarios_schemes_keys_metrics_and_files() {
+    let folder = Folder::new("complete");
+    std::fs::write(folder.0.join("tiny-of-mine.toml"), "").unwrap();
+    for (words, expected) in [
+        (&["comp"][..], &["compare", "completions"][..]),
+        (&["run", "tiny"], &["tiny", "tiny-of-mine.toml"]),
+        (&["compare", "tiny", "--schemes", "ecmp,pri"], &["ecmp,prime"]),
+        (&["compare", "tiny", "--baseline", "hf2"], &["hf2t"]),
+        (&["run", "tiny", "--set", "topology.link_r"], &["topology.link_rate="]),
+        (&["run", "tiny", "--set", "workload.0.senders"], &["workload.0.senders="]),
+        (&["run", "tiny", "--set", "fabric.trimming="], &["fabric.trimming=true", "fabric.trimming=false"]),
+        (&["run", "tiny", "--set", "load_balancer.scheme=dril"], &["load_balancer.scheme=drill"]),
+        (&["sweep", "tiny", "--over", "run.unt"], &["run.until="]),
+        (&["agree", "tiny", "--metric", "slowdown_p95"], &["slowdown_p95"]),
+        (&["explain", "allred"], &["allreduce", "allreduce-64x8"]),
+        (&["reproduce", "hop"], &["hopper"]),
+        (&["init", "--from", "tin"], &["tiny"]),
+    ] {
+        assert_eq!(completed(&folder, words), expected, "{words:?}");
+    }
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let text = stdout(&folder.run(&["completions", shell]));
+        assert!(text.contains("ANABRANCH_COMPLETE"), "{shell}: {text}");
+    }
+}

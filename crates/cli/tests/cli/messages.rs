@@ -1,0 +1,141 @@
+//! Every message of the program in one file, `messages.txt`: a line each, after the command that causes it.
+//! `ANABRANCH_RECORD=1` writes it again; read the difference as a newcomer would: what, where, limit, remedy.
+
+use crate::common::{Folder, code, stderr};
+use regex_lite::Regex;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "size.toml",
+        "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n",
+    ),
+    ("key.toml", "[topology]\nkind = \"leaf-spine\"\nleafs = 3\n"),
+    ("three.toml", "[topology]\nkind = \"fat-tree\"\ntires = 2\nradix = \"four\"\n[run]\nuntl = 1\n"),
+    ("syntax.toml", "kind = fat-tree"),
+    ("sweep.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = [\"32KiB\"] }\n"),
+    ("sweep-key.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n"),
+    ("sweep-empty.toml", "[sweep]\nscenario = \"tiny\"\n"),
+    ("sweep-both.toml", "seed = 1\n[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\n"),
+    ("rails.toml", "[topology]\nkind = \"rail-only\"\n[[workload]]\nkind = \"permutation\"\n"),
+    ("taken", "a file"),
+];
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages.txt")
+}
+
+/// Returns the messages of standard error without the excerpt of the source and clap's usage, a line each.
+fn messages(text: &str, folder: &Path) -> Vec<String> {
+    let excerpt = Regex::new(r"^\s*(\d+ │|·|╰|│)").unwrap();
+    let count = Regex::new(r"nearest of \d+").unwrap();
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines().filter(|line| !excerpt.is_match(line)) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with("Usage:") || line.starts_with("For more information") {
+            continue;
+        }
+        let line = line.replace(&folder.display().to_string(), "DIR");
+        let line = count.replace_all(&line, "nearest of N").into_owned();
+        let part_of_last = ["help:", "tip:", "╭─[", "[possible values"].iter().any(|mark| line.starts_with(mark));
+        let line = line.strip_prefix("× ").unwrap_or(&line).replace("╭─[", "at [");
+        match lines.last_mut() {
+            Some(last) if part_of_last => *last += &format!(" | {line}"),
+            _ => lines.push(line),
+        }
+    }
+    lines
+}
+
+fn run(folder: &Folder, command: &str) -> Vec<String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_anabranch"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(&folder.0).env("PATH", path).env("COLUMNS", "80").stdin(Stdio::null());
+    let output = shell.output().unwrap();
+    let mut found = vec![format!("exit code {}", code(&output))];
+    found.extend(messages(&stderr(&output), &folder.0));
+    found
+}
+
+#[test]
+fn messages_match_file() {
+    let folder = Folder::new("messages");
+    FILES.iter().for_each(|(name, text)| drop(folder.file(name, text)));
+    fs::create_dir(folder.0.join("empty")).unwrap();
+    let expected = fs::read_to_string(golden()).unwrap();
+    let mut text = String::new();
+    let mut replaces = false;
+    for line in expected.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let found = run(&folder, command);
+            text += &format!("{line}\n{}\n\n", found.join("\n"));
+            replaces = true;
+        } else if line.starts_with('#') || line.starts_with("? ") {
+            replaces = false;
+            text += &format!("{line}\n");
+        } else if !replaces {
+            text += &format!("{line}\n");
+        }
+    }
+    let text = text.trim_end().to_string() + "\n";
+    if std::env::var_os("ANABRANCH_RECORD").is_some() {
+        fs::write(golden(), &text).unwrap();
+    }
+    for (found, expected) in text.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(text.lines().count(), expected.lines().count());
+}
+
+/// Literals of messages in a source file, without its tests, split at their placeholders.
+fn literals(source: &str) -> Vec<Vec<String>> {
+    let call = Regex::new(concat!(
+        r"(?:Failure::input|ScenarioError::new|\.help|\bnote|Failure::Check|Failure::Broken|print_error|let message =)",
+        r#"\(?\s*&?(?:format!\(\s*)?"((?:[^"\\]|\\.|\\\n)*)""#
+    ))
+    .unwrap();
+    let (line_end, placeholder) = (Regex::new(r"\\\n\s*").unwrap(), Regex::new(r"\{[^}]*\}").unwrap());
+    let source = source.split("#[cfg(test)]").next().unwrap();
+    let of = |text: &str| {
+        let text = line_end.replace_all(text, "").replace("\\\"", "\"").replace("\\n", "");
+        placeholder.split(&text).map(str::to_string).collect::<Vec<_>>()
+    };
+    call.captures_iter(source).map(|found| of(&found[1])).collect()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        match entry.is_dir() {
+            true => sources(&entry, found),
+            false => found.push(entry),
+        }
+    }
+}
+
+#[test]
+fn file_lists_every_message_in_sources() {
+    let lines = fs::read_to_string(golden()).unwrap();
+    let has = |parts: &[String]| {
+        lines.lines().any(|line| {
+            let mut rest = line;
+            parts.iter().all(|part| match rest.split_once(part.as_str()) {
+                Some((_, after)) => {
+                    rest = after;
+                    true
+                }
+                None => false,
+            })
+        })
+    };
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let all: Vec<Vec<String>> = files.iter().flat_map(|file| literals(&fs::read_to_string(file).unwrap())).collect();
+    assert!(all.len() > 100, "{} literals found", all.len());
+    let missing: Vec<String> = all.iter().filter(|parts| !has(parts)).map(|parts| parts.join("{}")).collect();
+    assert!(missing.is_empty(), "add a command that causes each to messages.txt:\n{}", missing.join("\n"));
+}

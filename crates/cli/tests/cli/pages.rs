@@ -1,0 +1,165 @@
+//! Shell blocks of the pages do what the pages state. A block after `<!-- run -->` is executed, after `<!-- run: slow -->` in
+//! the slow check only. Lines of a block after `<!-- shows -->` must occur in the output of the preceding run block
+//! (`...` matches any lines). The blocks of a page share a folder.
+
+use crate::common::Folder;
+use std::{path::Path, process::Command};
+
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec!["README.md".to_string()];
+    for folder in ["docs", "docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation", "docs/evidence"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                pages.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    pages.retain(|page| text(page).contains("<!-- run"));
+    pages.sort();
+    pages
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Run,
+    Slow,
+    Shows,
+}
+
+type Block = (usize, Mark, String);
+
+fn text(page: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page)).unwrap()
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let (mut blocks, mut mark, mut open): (Vec<Block>, Option<Mark>, bool) = (vec![], None, false);
+    for (number, line) in text(page).lines().enumerate() {
+        let bare = line.trim();
+        match (bare, open) {
+            ("<!-- run -->", false) => mark = Some(Mark::Run),
+            ("<!-- run: slow -->", false) => mark = Some(Mark::Slow),
+            ("<!-- shows -->", false) => mark = Some(Mark::Shows),
+            (fence, false) if fence.starts_with("```") && mark.is_some() => {
+                blocks.push((number + 1, mark.unwrap_or(Mark::Shows), String::new()));
+                open = true;
+            }
+            ("```", true) => (mark, open) = (None, false),
+            (_, true) => {
+                let block = blocks.last_mut().unwrap();
+                block.2 += &format!(
+                    "{}\n",
+                    line.strip_prefix("   ").filter(|_| line.starts_with("   anabranch")).unwrap_or(line)
+                );
+            }
+            ("", false) => {}
+            _ => assert!(mark.is_none(), "{page}:{}: a mark without a block", number + 1),
+        }
+    }
+    blocks
+}
+
+fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
+    let command = Path::new(env!("CARGO_BIN_EXE_anabranch"));
+    let path = format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let script = block.replace("cargo run --release -p anabranch --", "anabranch");
+    let output = Command::new("sh")
+        .args(["-e", "-c", &format!("exec 2>&1\n{script}")])
+        .current_dir(&folder.0)
+        .env("PATH", path)
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{page}:{line}: {}\n{block}\n{message}", output.status);
+    message
+}
+
+/// Asserts that the lines of `quoted` occur in `message` in this order and consecutively, except at `...`.
+fn shows(place: &str, quoted: &str, message: &str) {
+    let message: Vec<&str> = message.lines().map(str::trim_end).collect();
+    let mut at = None;
+    for line in quoted.lines().map(str::trim_end) {
+        if line == "..." {
+            at = at.map(|(_, next)| (false, next));
+            continue;
+        }
+        let found = match at {
+            // The first line, and one after `...`, may be anywhere further down.
+            None => message.iter().position(|other| *other == line),
+            Some((false, next)) => message[next..].iter().position(|other| *other == line).map(|found| found + next),
+            Some((true, next)) => (message.get(next) == Some(&line)).then_some(next),
+        };
+        let found = found.unwrap_or_else(|| panic!("{place}: `{line}` is not what comes out:\n{}", message.join("\n")));
+        at = Some((true, found + 1));
+    }
+}
+
+fn check(slow: bool) -> usize {
+    let mut run_blocks = 0;
+    for page in &pages() {
+        let folder = Folder::new(&format!("pages-{slow}-{}", page.replace(['/', '.'], "-")));
+        let mut message: Option<String> = None;
+        for (line, mark, block) in blocks(page) {
+            match mark {
+                // Slow blocks may use files of the others.
+                Mark::Run | Mark::Slow if slow || mark == Mark::Run => {
+                    message = Some(run(&folder, page, line, &block));
+                    run_blocks += 1;
+                }
+                Mark::Shows => {
+                    if let Some(message) = &message {
+                        shows(&format!("{page}:{line}"), &block, message);
+                    }
+                }
+                Mark::Run | Mark::Slow => message = None,
+            }
+        }
+        if slow && page == "README.md" {
+            readme_numbers(&folder);
+        }
+    }
+    run_blocks
+}
+
+/// Asserts the four numbers that the README quotes of its first result.
+fn readme_numbers(folder: &Folder) {
+    let rows = folder.rows("results/first-run/comparison.csv");
+    let of = |wanted: &str| {
+        let row = rows.iter().find(|row| row["scheme"] == wanted && row["metric"] == "fct_ratio_max").unwrap();
+        row["mean"].parse::<f64>().unwrap()
+    };
+    let message = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!(
+        "takes {:.1} times its ideal under ECMP, {:.1} under random spraying, {:.1} under REPS, {:.1} under PRIME",
+        of("ecmp"),
+        of("ops"),
+        of("reps"),
+        of("prime")
+    );
+    assert!(message.contains(&expected), "README.md should say: {expected}");
+}
+
+#[test]
+fn quick_shell_blocks_of_the_pages() {
+    let run_blocks = check(false);
+    assert!(run_blocks >= 8, "only {run_blocks} blocks are marked");
+}
+
+#[test]
+#[ignore = "a minute: all shell blocks, with the numbers that README and first-run.md quote"]
+fn all_shell_blocks_of_the_pages() {
+    check(true);
+}
+
+#[test]
+fn quotes_are_compared_with_output() {
+    let message = "a\nb\nc\nd\n";
+    shows("x", "b\nc\n", message);
+    shows("x", "a\n...\nd\n", message);
+    for wrong in ["b\nd\n", "e\n", "d\n...\na\n", "a\nb \nx\n"] {
+        assert!(std::panic::catch_unwind(|| shows("x", wrong, message)).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,206 @@
+//! The command `report`: contents of the page, and damaged results.
+
+use crate::common::{Folder, code, stderr, stdout};
+use std::fs;
+
+const SCENARIO: &str = r#"
+name = "two workloads"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+[[workload]]
+kind = "permutation"
+name = "bulk"
+size = "256KiB"
+[[workload]]
+kind = "incast"
+name = "burst"
+senders = 3
+receivers = 1
+size = "16KiB"
+[[fault]]
+kind = "link-down"
+links = ["leaf0-spine1"]
+detect_after = "0us"
+"#;
+
+fn folder(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.file("two.toml", SCENARIO);
+    folder
+}
+
+fn succeeds(folder: &Folder, arguments: &[&str]) -> String {
+    let output = folder.run(arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn page_shows_scenario_and_results() {
+    let folder = folder("page");
+    let table = succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"]);
+    assert!(table.contains("workload bulk") && table.contains("workload burst"), "{table}");
+    assert!(table.contains("too few seeds to compare schemes"), "{table}");
+    let page = || fs::read_to_string(folder.0.join("out/report.html")).unwrap().replace("&#x2f;", "/");
+    for message in [
+        "anabranch compare two.toml --schemes ecmp,ops --seeds 2 --out out",
+        "8 hosts, 4 switches, 24 directed links",
+        "seed 1: leaf0–spine1 (down at 0us)",
+        "bulk: permutation",
+        "burst: incast",
+        "Too few seeds to rank the schemes",
+    ] {
+        assert!(page().contains(message), "{message}");
+    }
+    assert!(!page().contains("pooled"));
+    let rows = fs::read_to_string(folder.0.join("out/runs/ecmp/seed1/links.csv")).unwrap();
+    assert_eq!(rows.lines().filter(|line| line.contains("down at 0us")).count(), 2);
+    succeeds(&folder, &["report", "out", "--all-flows"]);
+    assert!(page().contains("all 2 workloads pooled"));
+    succeeds(&folder, &["report", "out"]);
+    assert!(!page().contains("pooled"));
+}
+
+#[test]
+fn figures_of_a_style_are_drawn_beside_the_page() {
+    let folder = folder("style");
+    succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "3", "--out", "out"]);
+    let page = fs::read(folder.0.join("out/report.html")).unwrap();
+    let shown = succeeds(&folder, &["report", "out", "--style", "paper"]);
+    for directory in ["acm-column", "acm-text", "ieee-column", "ieee-text"] {
+        assert!(shown.contains(&format!("out/figures/{directory}\n")), "{shown}");
+        // A figure per workload, as on the page.
+        assert!(folder.0.join(format!("out/figures/{directory}/fct_ratio-burst.pgf")).exists(), "{directory}");
+    }
+    assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), page, "the page is the same");
+    succeeds(&folder, &["verify", "out"]);
+    let swept =
+        ["sweep", "two.toml", "--over", "topology.link_delay=1us,2us", "--schemes", "ecmp,ops", "--out", "swept"];
+    succeeds(&folder, &swept);
+    succeeds(&folder, &["report", "swept", "--style", "slides"]);
+    assert!(folder.0.join("swept/figures/slide/sweep_curves.svg").exists());
+    let output = folder.run(&["report", "out", "--style", "poster"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("'poster'") && stderr(&output).contains("page, paper, slides"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A scheme over a dead spine stalls, and it is the baseline: nothing is compared with it, and the reason is no other.
+/// Messages of a host wait for each other: the tables and the page of a comparison show it beside slowdowns of 1.
+#[test]
+fn tables_show_waits_at_the_nic() {
+    let folder = folder("nic-waits");
+    let flows: String = (0..1_000).map(|_| "0,1,4096,0\n").collect();
+    folder.file("messages.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
+    folder.file(
+        "messages.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 1\nspines = 1\nhosts_per_leaf = 2\nlink_rate = \"100Gbps\"\n\
+         [[workload]]\nkind = \"file\"\nformat = \"csv\"\npath = \"messages.csv\"\n",
+    );
+    // 999 packets of 4096 + 64 B at 100 Gb/s: 332.467 us.
+    assert!(succeeds(&folder, &["run", "messages.toml", "--out", "one"]).contains("  332.47"));
+    let text = succeeds(&folder, &["compare", "messages.toml", "--schemes", "ecmp,ops", "--out", "both"]);
+    assert!(text.contains("NIC wait") && text.contains("  332  "), "{text}");
+    let page = std::fs::read_to_string(folder.0.join("both/report.html")).unwrap();
+    assert!(page.contains("wait at the NIC,<br>max") && page.contains(">332<"), "no wait on the page");
+    // One message per host waits for nothing.
+    let alone = succeeds(&folder, &["run", "tiny", "--out", "alone"]);
+    assert!(!alone.contains("NIC wait"), "{alone}");
+}
+
+/// NICs of 1.6 Tb/s over uplinks of 400 Gb/s: the ideal is a bound, which `check`, the page and the summary show.
+#[test]
+fn ideals_that_are_not_exact_are_said() {
+    let folder = folder("ideal-note");
+    folder.file("narrow.toml", &SCENARIO.replacen("[[workload]]", "host_link_rate = \"1600Gbps\"\n[[workload]]", 1));
+    let output = folder.run(&["check", "narrow.toml"]);
+    assert!(stderr(&output).contains("Ideal times are lower bounds"), "{}", stderr(&output));
+    succeeds(&folder, &["run", "narrow.toml", "--out", "narrow"]);
+    let page = std::fs::read_to_string(folder.0.join("narrow/report.html")).unwrap();
+    assert!(page.contains("Ideal times are lower bounds"), "no note on the page");
+    let note = folder.json_file("narrow/summary.json")["ideal_note"].clone();
+    assert!(note.as_str().unwrap().contains("slower than its hosts' links (first: host"), "{note}");
+    succeeds(&folder, &["run", "two.toml", "--out", "wide"]);
+    assert!(folder.json_file("wide/summary.json")["ideal_note"].is_null());
+}
+
+#[test]
+fn a_stalled_baseline_is_the_reason() {
+    let folder = folder("stalled-baseline");
+    let dead = SCENARIO.replace("detect_after = \"0us\"", "detect_after = \"never\"");
+    folder.file("dead.toml", &dead);
+    let arguments = ["compare", "dead.toml", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "dead"];
+    let shown = succeeds(&folder, &arguments).replace('\n', " ");
+    assert!(shown.contains("! ecmp is not compared:") && shown.contains("it is the baseline"), "{shown}");
+    assert!(!shown.contains("too few seeds"), "{shown}");
+    // Times have units that can be read.
+    let output = folder.run(&["run", "dead.toml", "--out", "one"]);
+    assert_eq!(code(&output), 4);
+    assert!(!stderr(&output).contains("0.0000") && stderr(&output).contains(" µs"), "{}", stderr(&output));
+}
+
+#[test]
+fn damaged_results_are_refused_and_kept() {
+    let folder = folder("damaged");
+    succeeds(&folder, &["run", "two.toml", "--out", "out"]);
+    let flows = folder.0.join("out/flows.parquet");
+    let bytes = fs::read(&flows).unwrap();
+    fs::write(&flows, &bytes[..bytes.len() / 2]).unwrap();
+    let before = fs::read(folder.0.join("out/report.html")).unwrap();
+    let output = folder.run(&["report", "out"]);
+    let message = stderr(&output);
+    assert_eq!(code(&output), 2, "{message}");
+    assert!(message.contains("flows.parquet"), "{message}");
+    assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), before);
+}
+
+/// Of parallel cables, exactly those that a fault names are marked, in rows and on the page.
+#[test]
+fn a_fault_marks_one_of_parallel_cables() {
+    for (cables, down, slow) in [(1, 0, 0), (2, 1, 0), (4, 2, 3), (5, 0, 4)] {
+        let folder = folder("parallel");
+        let name = |cable: u32| if cable == 0 { String::new() } else { format!("#{cable}") };
+        let scenario = format!(
+            "name = \"parallel\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+             links_per_spine = {cables}\n[load_balancer]\nscheme = \"ops\"\n[[workload]]\nkind = \"permutation\"\n\
+             size = \"64KiB\"\n[measure]\nuplink_counts = true\n\
+             [[fault]]\nkind = \"link-down\"\nlinks = [\"leaf0-spine1{}\"]\nat = \"1ms\"\n\
+             [[fault]]\nkind = \"link-degrade\"\nlinks = [\"leaf1->spine0{}\"]\nrate = \"10Gbps\"\nat = \"1ms\"\n",
+            name(down),
+            name(slow)
+        );
+        fs::write(folder.0.join("parallel.toml"), scenario).unwrap();
+        succeeds(&folder, &["run", "parallel.toml", "--out", "out"]);
+        let faulty: Vec<_> = folder
+            .rows("out/links.csv")
+            .into_iter()
+            .filter(|row| !row["fault"].is_empty())
+            .map(|row| ["from", "to", "parallel", "fault"].map(|key| row[key].clone()))
+            .collect();
+        let expected = [
+            ["leaf0", "spine1", &down.to_string(), "down at 1ms"],
+            ["spine1", "leaf0", &down.to_string(), "down at 1ms"],
+            ["leaf1", "spine0", &slow.to_string(), "10Gbps at 1ms"],
+        ];
+        let mut expected = expected.map(|row| row.map(str::to_string)).to_vec();
+        expected.sort();
+        let mut found = faulty;
+        found.sort();
+        assert_eq!(found, expected);
+        let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+        for shown in [
+            format!("leaf0\u{2013}spine1{} (down at 1ms)", name(down)),
+            format!("leaf1\u{2013}spine0{} (10Gbps at 1ms)", name(slow)),
+        ] {
+            assert_eq!(page.matches(&shown).count(), 1, "{shown}");
+        }
+        assert!(page.contains("Failed links") && page.contains("Degraded links"));
+        assert!(page.contains("failed or degraded"));
+    }
+}

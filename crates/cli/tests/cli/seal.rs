@@ -1,0 +1,318 @@
+//! The seal of results: `verify`, readers and reuse of changed files, and equal bytes for equal runs.
+
+use crate::common::{Folder, code, json, stderr, stdout};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+const COMPARE: [&str; 8] = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "1", "--out", "out"];
+const SWEEP: [&str; 8] =
+    ["sweep", "tiny", "--over", "workload.0.size=4KiB,8KiB", "--schemes", "ecmp,ops", "--out", "out"];
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(&path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_byte_of_every_file_is_sealed() {
+    for words in [&["run", "tiny", "--out", "out"][..], &COMPARE, &SWEEP] {
+        let folder = Folder::new("seal-verify");
+        assert_eq!(code(&folder.run(words)), 0);
+        let whole = folder.run(&["verify", "out", "--format", "json"]);
+        assert!(json(&whole)["intact"].as_bool().unwrap(), "{words:?}: {}", stdout(&whole));
+        for path in files(&folder.0.join("out")) {
+            let name = path.strip_prefix(&folder.0).unwrap().to_string_lossy().into_owned();
+            if name.ends_with("starts.log") {
+                continue;
+            }
+            let content = fs::read(&path).unwrap();
+            let mut damaged = content.clone();
+            let middle = damaged.len() / 2;
+            damaged[middle] ^= 1;
+            for (damaged, fault) in [(Some(damaged), "differs"), (None, "missing")] {
+                match damaged {
+                    Some(damaged) => fs::write(&path, damaged).unwrap(),
+                    None => fs::remove_file(&path).unwrap(),
+                }
+                let output = folder.run(&["verify", "out", "--format", "json"]);
+                if fault == "missing" && name.ends_with("manifest.json") {
+                    // A directory without a manifest cannot be checked.
+                    assert!([1, 2].contains(&code(&output)), "{name}");
+                } else {
+                    assert_eq!(code(&output), 1, "{name} {fault}: {}", stderr(&output));
+                    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+                    let findings = found["findings"].as_array().unwrap();
+                    assert!(
+                        findings.iter().any(|f| f["path"] == *name && f["fault"] == fault),
+                        "{name} {fault}: {findings:?}"
+                    );
+                }
+            }
+            fs::write(&path, content).unwrap();
+        }
+        assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+        folder.file("out/notes.txt", "mine");
+        let output = folder.run(&["verify", "out"]);
+        assert!(code(&output) == 1 && stdout(&output).contains("unlisted"), "{}", stdout(&output));
+    }
+    let folder = Folder::new("seal-none");
+    assert_eq!(code(&folder.run(&["verify", "."])), 2);
+    assert_eq!(code(&folder.run(&["verify", "nowhere"])), 2);
+}
+
+#[test]
+fn inputs_are_sealed_too() {
+    let folder = Folder::new("seal-inputs");
+    folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,100000,0\n");
+    folder.file(
+        "my.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\nkind = \"file\"\npath = \"flows.csv\"\n",
+    );
+    assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
+    let inputs = folder.json_file("out/manifest.json")["inputs"].clone();
+    // The digest is that of `b3sum`.
+    assert_eq!(inputs.as_array().map(Vec::len), Some(2), "{inputs}");
+    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,3,100000,0\n");
+    let output = folder.run(&["verify", "out"]);
+    assert!(code(&output) == 1 && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
+    fs::remove_file(folder.0.join("flows.csv")).unwrap();
+    let output = folder.run(&["verify", "out"]);
+    assert!(code(&output) == 0 && stdout(&output).contains("no longer exists"), "{}", stdout(&output));
+}
+
+/// Rows of another scheme in place of a run's, with or without a matching manifest and summary.
+#[test]
+fn rows_of_another_scheme_are_detected() {
+    let folder = Folder::new("seal-other");
+    assert_eq!(code(&folder.run(&COMPARE)), 0);
+    let (own, other) = (folder.0.join("out/runs/ecmp/seed1"), folder.0.join("out/runs/ops/seed1"));
+    let first = fs::read(own.join("flows.csv")).unwrap();
+    for name in ["flows.csv", "flows.parquet"] {
+        fs::copy(other.join(name), own.join(name)).unwrap();
+    }
+    let output = folder.run(&["rerun", "out"]);
+    assert_eq!(code(&output), 1, "{}", stdout(&output));
+    assert!(stdout(&output).contains("row ") && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
+    for command in [&["report", "out"][..], &["view", "out"], &["report", "out/runs/ecmp/seed1"]] {
+        let output = folder.run(command);
+        assert!(code(&output) == 2 && stderr(&output).contains("flows"), "{command:?}: {}", stderr(&output));
+    }
+    // A comparison repeats a run with an edited summary.
+    let summary = other.join("summary.json");
+    let text = fs::read_to_string(&summary).unwrap();
+    fs::write(&summary, text.replacen("\"mean\": ", "\"mean\": 1", 1)).unwrap();
+    let output = folder.run(&COMPARE);
+    assert_eq!(code(&output), 0);
+    assert_eq!(stderr(&output).matches("is run again").count(), 2, "{}", stderr(&output));
+    assert_eq!(fs::read(own.join("flows.csv")).unwrap(), first);
+    assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
+    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    for path in files(from) {
+        let to = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(path, to).unwrap();
+    }
+}
+
+fn exchange(one: &Path, other: &Path) {
+    let aside = one.with_file_name("aside");
+    fs::rename(one, &aside).unwrap();
+    fs::rename(other, one).unwrap();
+    fs::rename(aside, other).unwrap();
+}
+
+fn change(path: &Path) {
+    let mut content = fs::read(path).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    fs::write(path, content).unwrap();
+}
+
+#[test]
+fn rerun_begins_with_every_file() {
+    let folder = Folder::new("seal-rerun");
+    let (out, kept) = (&folder.0.join("out"), &folder.0.join("kept"));
+    let figure = |out: &Path| fs::read_dir(out.join("figures")).unwrap().next().unwrap().unwrap().path();
+    let two_runs = |out: &Path| {
+        let mut runs: Vec<PathBuf> = fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
+        runs.sort();
+        [runs[0].clone(), runs[1].clone()]
+    };
+    type Damage<'a> = (&'a str, Box<dyn Fn() + 'a>);
+    let changed = |name: &'static str| -> Damage<'_> { (name, Box::new(move || change(&out.join(name)))) };
+    let gone =
+        |name: &'static str| -> Damage<'_> { (name, Box::new(move || fs::remove_file(out.join(name)).unwrap())) };
+    let exchanged = || -> Damage<'_> {
+        let both = move || {
+            let [one, other] = two_runs(out);
+            exchange(&one, &other);
+        };
+        ("runs", Box::new(both))
+    };
+    let remove_run: Damage<'_> = ("runs/ecmp", Box::new(|| fs::remove_dir_all(out.join("runs/ecmp")).unwrap()));
+    let remove_figures: Damage<'_> = ("figures", Box::new(|| fs::remove_dir_all(out.join("figures")).unwrap()));
+    let of_compare = ["comparison.csv", "comparison.json", "flows.parquet", "links.parquet", "manifest.json"];
+    let cases: [(&[&str], Vec<Damage<'_>>); 3] = [
+        (
+            &COMPARE,
+            of_compare
+                .map(changed)
+                .into_iter()
+                .chain(["comparison.csv", "flows.parquet", "manifest.json"].map(gone))
+                .chain([exchanged(), remove_run])
+                .collect(),
+        ),
+        (
+            &SWEEP,
+            ["manifest.json", "sweep.csv", "flows.parquet"].map(changed).into_iter().chain([exchanged()]).collect(),
+        ),
+        (
+            &["run", "tiny", "--out", "out"],
+            vec![("figures", Box::new(|| change(&figure(out)))), changed("report.html"), remove_figures],
+        ),
+    ];
+    for (words, damages) in cases {
+        let _ = fs::remove_dir_all(out);
+        assert_eq!(code(&folder.run(words)), 0);
+        copy(out, kept);
+        for (name, damage) in damages {
+            damage();
+            let output = folder.run(&["rerun", "out"]);
+            let message = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
+            assert!(code(&output) == 1 && stdout(&output).contains(name), "{message}");
+            assert!(stderr(&output).contains("manifest"), "{message}");
+            copy(kept, out);
+        }
+        folder.file("out/notes.txt", "mine");
+        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{words:?}");
+        let whole = folder.run(&["rerun", "out", "--format", "json"]);
+        assert!(json(&whole)["same"].as_bool().unwrap() && json(&whole)["findings"].as_array().unwrap().is_empty());
+    }
+}
+
+/// The remedy in messages works: exchanged runs and runs without a manifest are repeated, and the old ones are kept.
+#[test]
+fn exchanged_runs_are_refused_and_repeated() {
+    let folder = Folder::new("seal-replaced");
+    let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"];
+    assert_eq!(code(&folder.run(&words)), 0);
+    let (out, kept) = (folder.0.join("out"), folder.0.join("kept"));
+    copy(&out, &kept);
+    let of_another = Folder::new("seal-replaced-other");
+    assert_eq!(
+        code(&of_another.run(&anabranch_testkit::words(
+            "compare tiny --schemes ecmp --seeds 1 --set workload.0.size=4KiB --out out"
+        ))),
+        0
+    );
+    let own = out.join("runs/ecmp/seed1");
+    let cases: [(&str, &dyn Fn(), usize); 4] = [
+        ("rows are not those", &|| exchange(&out.join("runs/ecmp"), &out.join("runs/ops")), 4),
+        ("rows are not those", &|| exchange(&own, &out.join("runs/ecmp/seed2")), 2),
+        ("rows are not those", &|| copy(&of_another.0.join("out/runs/ecmp/seed1"), &own), 1),
+        ("the manifest is not there", &|| fs::remove_file(own.join("manifest.json")).unwrap(), 1),
+    ];
+    for (number, (found, damage, runs)) in cases.into_iter().enumerate() {
+        copy(&kept, &out);
+        damage();
+        let before: Vec<Vec<u8>> = files(&out.join("runs")).iter().map(|path| fs::read(path).unwrap()).collect();
+        for command in ["report", "view"] {
+            let output = folder.run(&[command, "out"]);
+            let message = stderr(&output);
+            assert!(
+                code(&output) == 2 && message.contains(found) && message.contains("earlier-runs"),
+                "{number} {command}: {message}"
+            );
+            assert!(command == "report" || !out.join("view.html").exists(), "{number}");
+        }
+        let output = folder.run(&words);
+        assert_eq!(code(&output), 0, "{number}: {}", stderr(&output));
+        assert_eq!(stderr(&output).matches("it is kept in").count(), runs, "{number}: {}", stderr(&output));
+        let verified = folder.run(&["verify", "out"]);
+        // Files without a manifest are unlisted; the others are unchanged.
+        let rest =
+            stdout(&verified).lines().filter(|line| line.contains("differs") || line.contains("missing")).count();
+        assert_eq!(rest, 0, "{number}: {}", stdout(&verified));
+        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{number}");
+        let after: Vec<Vec<u8>> = files(&out).iter().map(|path| fs::read(path).unwrap()).collect();
+        assert!(before.iter().all(|content| after.contains(content)), "{number}: something is lost");
+        for name in ["comparison.csv", "flows.parquet"] {
+            assert!(fs::read(out.join(name)).unwrap() == fs::read(kept.join(name)).unwrap(), "{number}: {name}");
+        }
+    }
+}
+
+/// A run of a sweep is repeated if its table was cut, its summary edited, or it is another run.
+#[test]
+fn damaged_runs_of_a_sweep_are_repeated() {
+    let folder = Folder::new("seal-sweep");
+    assert_eq!(code(&folder.run(&SWEEP)), 0);
+    let runs: Vec<PathBuf> =
+        fs::read_dir(folder.0.join("out/runs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let cut = runs[0].join("flows.parquet");
+    fs::write(&cut, &fs::read(&cut).unwrap()[..500]).unwrap();
+    let summary = runs[1].join("summary.json");
+    let text = fs::read_to_string(&summary).unwrap();
+    fs::write(&summary, text.replacen("\"mean\": ", "\"mean\": 1", 1)).unwrap();
+    for path in files(&runs[2]) {
+        fs::copy(runs[3].join(path.file_name().unwrap()), path).unwrap();
+    }
+    assert_eq!(code(&folder.run(&["report", "out"])), 2);
+    let output = folder.run(&SWEEP);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("is run again").count(), 3, "{}", stderr(&output));
+    assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
+    assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{}", stdout(&folder.run(&["verify", "out"])));
+}
+
+/// Two equal runs write equal files, except for the two with wall times.
+#[test]
+fn equal_runs_give_equal_bytes() {
+    let inside = [
+        "run",
+        "tiny",
+        "--set",
+        "measure.series_interval=100ns",
+        "--set",
+        "measure.trace_flows=[\"first:2\"]",
+        "--set",
+        "measure.occupancy=true",
+        "--out",
+        "out",
+    ];
+    for words in [&["run", "tiny", "--out", "out"][..], &inside, &COMPARE, &SWEEP] {
+        let both = [Folder::new("seal-bytes-one"), Folder::new("seal-bytes-two")];
+        for folder in &both {
+            let output = folder.run(words);
+            // Measurements of other names must not be skipped.
+            assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
+        }
+        let names = |folder: &Folder| -> Vec<PathBuf> {
+            files(&folder.0).iter().map(|path| path.strip_prefix(&folder.0).unwrap().to_path_buf()).collect()
+        };
+        assert_eq!(names(&both[0]), names(&both[1]), "{words:?}");
+        for name in names(&both[0]) {
+            let file = name.file_name().unwrap().to_string_lossy().into_owned();
+            if ["manifest.json", "summary.json", "starts.log"].contains(&file.as_str()) {
+                continue;
+            }
+            let read = |folder: &Folder| fs::read(folder.0.join(&name)).unwrap();
+            assert!(read(&both[0]) == read(&both[1]), "{words:?}: {} differs", name.display());
+        }
+    }
+}

@@ -1,0 +1,780 @@
+//! Sweeps, variants, reruns: output, files, and killed processes.
+
+use crate::common::{Folder, assert_has, code, json, stderr, stdout};
+use anabranch_report::Frame;
+use anabranch_testkit::words;
+use serde_json::Value;
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+fn small() -> Vec<&'static str> {
+    words("sweep tiny --over workload.0.size=32KiB,64KiB --schemes ecmp,prime --seeds 2 --out out --format json")
+}
+
+fn starts(folder: &Folder) -> usize {
+    std::fs::read_to_string(folder.0.join("out/starts.log")).map_or(0, |text| text.lines().count())
+}
+
+/// Asserts that every visible run is complete: its tables can be read and have the summary's number of flows.
+fn assert_whole(folder: &Folder) -> usize {
+    let runs = folder.entries("out/runs");
+    for run in &runs {
+        let path = folder.0.join("out/runs").join(run);
+        let summary = folder.json_file(&format!("out/runs/{run}/summary.json"));
+        let flows = Frame::read(&path, "flows", &["seed"]).unwrap().unwrap();
+        assert_eq!(Some(flows.rows() as u64), summary["flows"]["total"].as_u64(), "{run}");
+        assert!(Frame::read(&path, "links", &["seed", "bytes"]).unwrap().is_some(), "{run}");
+    }
+    runs.len()
+}
+
+#[test]
+fn sweep_writes_table_figures_page_and_parquet() {
+    let folder = Folder::new("sweep");
+    let first = json(&folder.run(&small()));
+    assert_has(&first, &["scenario", "over", "schemes", "seeds", "baseline", "runs", "sweep", "directory"]);
+    assert_eq!((first["runs"].as_u64(), first["reused_runs"].as_u64()), (Some(8), Some(0)));
+    assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
+    for file in
+        ["sweep.json", "sweep.csv", "runs.csv", "manifest.json", "report.html", "flows.parquet", "links.parquet"]
+    {
+        assert!(folder.0.join("out").join(file).exists(), "no {file}");
+    }
+    for file in ["sweep_curves.svg", "sweep_curves.png", "sweep_curves.csv"] {
+        assert!(folder.0.join("out/figures").join(file).exists(), "no {file}");
+    }
+    // Two points, two load balancers, every metric.
+    let table = folder.rows("out/sweep.csv");
+    let of = |size: &str, scheme: &str| {
+        table
+            .iter()
+            .find(|row| row["workload.0.size"] == size && row["scheme"] == scheme && row["metric"] == "fct_mean")
+            .unwrap_or_else(|| panic!("no {size}, {scheme}"))
+    };
+    assert_eq!(of("32KiB", "ecmp")["seeds"], "2");
+    let mean = |size: &str| of(size, "prime")["mean"].parse::<f64>().unwrap();
+    assert!(mean("64KiB") > mean("32KiB"), "larger flows take longer");
+    // A run of a sweep equals that of `run`.
+    let listed = folder.rows("out/runs.csv");
+    assert_eq!(listed.len(), 8);
+    let alone = json(&folder.run(&words(
+        "run tiny --set workload.0.size=32KiB --set \
+        load_balancer.scheme=ecmp --seed 2 --out alone --format json",
+    )));
+    let same =
+        listed.iter().find(|row| row["workload.0.size"] == "32KiB" && row["scheme"] == "ecmp" && row["seed"] == "2");
+    let same = same.unwrap();
+    assert_eq!((same["status"].as_str(), same["attempts"].as_str()), ("finished", "1"));
+    assert_eq!(Some(same["fingerprint"].as_str()), alone["fingerprint"].as_str());
+    assert_eq!(same["fct_p99"].parse::<f64>().unwrap(), alone["fct_us"]["p99"].as_f64().unwrap());
+    // Rows of all runs, eight flows each, with their run.
+    let all = Frame::read(&folder.0.join("out"), "flows", &["seed", "fct_rx_ps"]).unwrap().unwrap();
+    assert_eq!(all.rows(), 8 * 8);
+    let seeds: Vec<u64> = all.integers("seed").iter().map(|seed| seed.unwrap()).collect();
+    assert_eq!((seeds.iter().filter(|s| **s == 1).count(), seeds.iter().filter(|s| **s == 2).count()), (32, 32));
+    let manifest = folder.json_file("out/manifest.json");
+    for of_a_run in ["threads", "wall_s", "machine", "statuses"] {
+        assert!(manifest.get(of_a_run).is_none(), "{of_a_run} of a sweep");
+    }
+    let columns = |file: &str| -> Vec<String> {
+        let files = manifest["files"].as_array().unwrap();
+        let entry = files.iter().find(|entry| entry["name"] == file).unwrap_or_else(|| panic!("no {file}"));
+        entry["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(columns("flows.parquet")[..3], ["workload.0.size", "entry", "run"]);
+    assert_eq!(columns("runs.csv")[..4], ["workload.0.size", "scheme", "seed", "run"]);
+
+    // Repeating it runs and writes nothing.
+    let stamp = |file: &str| std::fs::metadata(folder.0.join("out").join(file)).unwrap().modified().unwrap();
+    let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
+    assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
+    assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
+    let more: Vec<&str> = small()
+        .iter()
+        .map(|word| match *word {
+            "workload.0.size=32KiB,64KiB" => "workload.0.size=32KiB,64KiB,128KiB",
+            "2" => "3",
+            other => other,
+        })
+        .collect();
+    let grown = json(&folder.run(&more));
+    assert_eq!((grown["runs"].as_u64(), grown["reused_runs"].as_u64()), (Some(18), Some(8)));
+    assert_eq!(starts(&folder), 18);
+    assert_eq!(json(&folder.run(&[&more[..], &["--again"]].concat()))["reused_runs"].as_u64(), Some(0));
+    assert_eq!((assert_whole(&folder), starts(&folder)), (18, 36));
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    let told = [
+        "What was run",
+        "Bytes per message",
+        "ecmp (baseline), prime",
+        "<dt>Seeds</dt><dd>1\u{2013}3",
+        "Bytes per message [KiB]",
+    ];
+    for part in ["sweep of 3 points", "workload.0.size", "32KiB, 64KiB, 128KiB", "<svg"].into_iter().chain(told) {
+        assert!(page.contains(part), "no {part:?} in the page");
+    }
+}
+
+/// Two of six points have results of one scheme alone, one has none: the page names the seeds that lack, the figure
+/// breaks the line and draws no zero.
+#[test]
+fn a_page_of_part_of_a_sweep_names_what_is_missing() {
+    let folder = Folder::new("partial-sweep");
+    let arguments = words(
+        "sweep tiny --over workload.0.size=32KiB..128KiB:32KiB --schemes ecmp,prime --seeds 2 --out out --format json",
+    );
+    json(&folder.run(&arguments));
+    let runs = folder.rows("out/runs.csv");
+    for run in &runs {
+        let [size, scheme, seed] = ["workload.0.size", "scheme", "seed"].map(|key| run[key].as_str());
+        if size == "64KiB" || (size == "96KiB" && scheme == "prime" && seed == "2") {
+            std::fs::remove_dir_all(folder.0.join("out/runs").join(&run["run"])).unwrap();
+        }
+    }
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    for line in [
+        "11 of 16 finished, 5 missing",
+        "size = 64KiB: ecmp: seeds 1\u{2013}2 not run.",
+        "size = 64KiB: prime: seeds 1\u{2013}2 not run.",
+        "size = 96KiB: prime: seed 2 not run.",
+        "hollow: seeds missing or flows unfinished",
+    ] {
+        assert!(page.contains(line), "no {line:?} in the page");
+    }
+    assert!(!page.contains("<li>size = 32KiB: "), "a complete point is not listed");
+    let drawn = folder.rows("out/figures/sweep_curves.csv");
+    assert!(drawn.iter().all(|row| row["workload.0.size"] != "64KiB" && row["mean"].parse::<f64>().unwrap() > 0.0));
+    let partial: Vec<_> = drawn.iter().filter(|row| row["seeds"] == "1").collect();
+    assert!(!partial.is_empty());
+    // The schemes of a point are compared over the seeds that all of them have.
+    assert!(partial.iter().all(|row| row["workload.0.size"] == "96KiB"), "{partial:?}");
+    assert!(["ecmp", "prime"].iter().all(|scheme| partial.iter().any(|row| row["scheme"] == *scheme)));
+    // Where one scheme alone has results, it is not the seeds that are too few.
+    for run in runs.iter().filter(|run| run["scheme"] == "prime") {
+        let _ = std::fs::remove_dir_all(folder.0.join("out/runs").join(&run["run"]));
+    }
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    assert!(page.contains("Nothing to compare: ecmp alone has results so far") && !page.contains("Too few seeds"));
+}
+
+#[test]
+fn two_keys_draw_a_heat_map_and_zip_pairs_values() {
+    let folder = Folder::new("two-keys");
+    let arguments = words(
+        "sweep tiny --over workload.0.size=32KiB..64KiB:32KiB --over \
+        topology.link_rate=100Gbps,400Gbps --schemes ecmp,prime --out out --format json",
+    );
+    let grid = json(&folder.run(&arguments));
+    // Two by two points, two load balancers, the two seeds of the scenario's own [compare].
+    assert_eq!(grid["runs"].as_u64(), Some(16));
+    let cells = folder.rows("out/figures/sweep_heat.csv");
+    assert_eq!(cells.len(), 4 * 2, "a cell per point and load balancer");
+    let zip = json(&folder.run(&[&arguments[..], &["--zip", "--replace"]].concat()));
+    assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
+    assert!(!folder.0.join("out/figures/sweep_heat.csv").exists(), "a zip is no map");
+    // Another sweep in the same store is refused without --replace.
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("another sweep") && stderr(&output).contains("--replace"), "{}", stderr(&output));
+}
+
+#[test]
+fn sweep_file_fills_store_in_shares() {
+    let folder = Folder::new("file");
+    folder.file("study.toml", "[sweep]\nscenario = \"tiny\"\nmode = \"grid\"\nschemes = [\"ecmp\", \"prime\"]\nseeds = 2\n\n[sweep.over]\nworkload.0.size = [\"32KiB\", \"64KiB\"]\n");
+    let list = json(&folder.run(&["sweep", "study.toml", "--out", "out", "--list", "--format", "json"]));
+    let hashes: Vec<&str> = list["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    assert_eq!(hashes.len(), 8);
+    assert!(!folder.0.join("out").exists(), "a list writes nothing");
+    let table = stdout(&folder.run(&["sweep", "study.toml", "--out", "out", "--list"]));
+    assert!(table.contains(hashes[0]) && table.contains("missing"), "{table}");
+    // After both shares all runs exist, and the last share has drawn the figures.
+    let task =
+        |task: &str| json(&folder.run(&["sweep", "study.toml", "--out", "out", "--task", task, "--format", "json"]));
+    let first = task("1/2");
+    assert_eq!((first["missing"].as_u64(), first["sweep"].is_null()), (Some(4), true));
+    assert!(!folder.0.join("out/report.html").exists(), "figures once, at the end");
+    assert_eq!(task("2/2")["missing"].as_u64(), Some(0));
+    assert!(folder.0.join("out/report.html").exists());
+    let mut found = folder.entries("out/runs");
+    let mut listed: Vec<String> = hashes.iter().map(ToString::to_string).collect();
+    found.sort();
+    listed.sort();
+    assert_eq!(found, listed);
+    assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
+    for (arguments, words) in [
+        (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
+        (&["sweep", "study.toml", "--task", "0/4"], &["0/4", "from 1 to N"]),
+        (&["sweep", "study.toml", "--task", "5/4"], &["5/4"]),
+        (&["sweep", "study.toml", "--dask", "tcp://node1:8786"], &["tcp://node1:8786", "pip install"]),
+    ] {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        words.iter().for_each(|word| assert!(stderr(&output).contains(word), "{}", stderr(&output)));
+    }
+}
+
+#[test]
+fn invalid_sweeps_are_refused_before_any_run() {
+    let folder = Folder::new("sweep-mistakes");
+    folder.file("two.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n");
+    folder.file("no.toml", "[sweep]\nscenario = \"tiny\"\n");
+    folder.file("both.toml", "seed = 1\n[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\n");
+    let over = |key| ["sweep", "tiny", "--schemes", "ecmp", "--over", key];
+    let cases: &[(&[&str], &[&str])] = &[
+        (&over("topology.radx=4,8"), &["--over", "`radx`", "did you mean `radix`?"]),
+        (&over("workload.0.size=64KiB,64 parsec"), &["--over", "`size`", "parsec", "MiB"]),
+        (&over("workload.3.size=64KiB"), &["--over", "a list with 1"]),
+        (&over("topology.radix=4..8"), &["--over", "needs a step"]),
+        // An odd radix is found when the graph of its point is built, before any run.
+        (&over("topology.radix=4,5"), &["radix", "even"]),
+        (&over("seed=1,2"), &["--seeds"]),
+        (&over("load_balancer.scheme=ecmp,prime"), &["--schemes"]),
+        (&["sweep", "tiny", "--schemes", "ecmp"], &["--over"]),
+        (
+            &["sweep", "tiny", "--zip", "--over", "topology.radix=4,8", "--over", "workload.0.size=1KiB"],
+            &["--zip", "different numbers"],
+        ),
+        (&["sweep", "tiny", "--over", "topology.radix=4", "--over", "topology.radix=8"], &["swept twice"]),
+        (&["sweep", "tiny", "--over", "run.warmup=0us..1000000us:1us"], &["1000000"]),
+        (&["sweep", "two.toml"], &["two.toml:4", "`seed`", "did you mean `seeds`?"]),
+        (&["sweep", "no.toml"], &["`over` is missing"]),
+        (&["sweep", "both.toml"], &["both.toml:1", "[sweep] alone"]),
+        (&["sweep", "nowhere.toml", "--over", "topology.radix=4"], &["nowhere.toml"]),
+        (&["compare", "tiny", "--variant", "short"], &["--variant short", "no `=`"]),
+        (&["compare", "tiny", "--variant", "prime=run.warmup=1us"], &["`prime` is a load balancer"]),
+        (
+            &["compare", "tiny", "--variant", "short=load_balancer.prime.p_encn=8"],
+            &["--variant short", "`p_encn`", "`p_ecn`"],
+        ),
+        (
+            &["compare", "tiny", "--variant", "a=run.warmup=1us", "--variant", "a=run.warmup=2us"],
+            &["`a` is given twice"],
+        ),
+        (&["rerun", "."], &["no finished runs"]),
+        (&["init", "two.toml"], &["two.toml", "--replace"]),
+    ];
+    let before = folder.entries(".");
+    for (arguments, words) in cases {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        for word in *words {
+            assert!(stderr(&output).contains(word), "{arguments:?}: no {word:?} in:\n{}", stderr(&output));
+        }
+        assert_eq!((stdout(&output).as_str(), folder.entries(".")), ("", before.clone()), "{arguments:?}");
+    }
+    let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--list"]].concat());
+    assert_eq!(code(&output), 0);
+    let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--dry-run"]].concat());
+    assert!(stderr(&output).contains("changes nothing"), "{}", stderr(&output));
+}
+
+#[test]
+fn dry_run_measures_one_run_and_writes_nothing() {
+    let folder = Folder::new("dry");
+    let dry = json(&folder.run(&[&small()[..], &["--dry-run"]].concat()));
+    assert_has(&dry, &["points", "runs", "missing", "measured.seconds", "measured.run", "side_by_side", "seconds"]);
+    assert_eq!((dry["points"].as_u64(), dry["runs"].as_u64(), dry["missing"].as_u64()), (Some(2), Some(8), Some(8)));
+    assert!(folder.entries(".").is_empty());
+    let text = stdout(&folder.run(&["sweep", "tiny", "--over", "topology.radix=4,8", "--dry-run"]));
+    for part in ["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "in parallel"] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+fn long() -> Vec<&'static str> {
+    words(
+        "sweep tiny --set workload.0.size=256MiB --over topology.link_delay=1us,2us,3us --schemes \
+        ecmp,ops --seeds 1 --threads 1 --out out",
+    )
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(120), "waited two minutes for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn processes_share_a_store_and_start_each_run_once() {
+    let folder = Folder::new("together");
+    let start = || folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (one, two) = (start(), start());
+    for child in [one, two] {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    assert_eq!((assert_whole(&folder), starts(&folder)), (6, 6));
+    assert!(folder.0.join("out/report.html").exists());
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    let processes = std::fs::read_to_string(folder.0.join("out/starts.log")).unwrap();
+    let mut ids: Vec<&str> = processes.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 2, "both did some of it");
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_process_loses_only_its_run() {
+    let folder = Folder::new("killed");
+    let mut child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the second run", || starts(&folder) >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let done = assert_whole(&folder);
+    assert!(done < 6 && !folder.0.join("out/report.html").exists());
+    let begun = starts(&folder);
+    let output = folder.run(&long());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        (assert_whole(&folder), starts(&folder)),
+        (6, begun + 6 - done),
+        "one start more than runs, for the one killed"
+    );
+    assert_eq!(begun - done, 1);
+    let attempts: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["attempts"].clone()).collect();
+    assert_eq!(attempts.iter().filter(|attempts| *attempts == "2").count(), 1, "{attempts:?}");
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    // An interrupted process leaves nothing of its current run.
+    let folder = Folder::new("interrupted");
+    let child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the second run", || starts(&folder) >= 2);
+    std::thread::sleep(Duration::from_millis(100));
+    anabranch_testkit::send_signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert!(assert_whole(&folder) < 6);
+    assert!(folder.entries("out/.writing").is_empty());
+}
+
+#[test]
+fn run_that_crashes_three_times_is_marked_failed() {
+    let folder = Folder::new("thrice");
+    let list = json(&folder.run(&[&small()[..], &["--list"]].concat()));
+    let run = list["runs"][0]["run"].as_str().unwrap().to_string();
+    // Remains of three killed processes.
+    anabranch_report::create_store(&folder.0.join("out"), "0", &[]).unwrap();
+    std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
+    std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
+    let output = folder.run(&small());
+    assert_eq!(code(&output), 3);
+    assert!(stderr(&output).contains("killed 3 times"), "{}", stderr(&output));
+    let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(result["failed"].as_array().map(Vec::len), Some(1));
+    assert_eq!(assert_whole(&folder), 7, "the others are done");
+    let failed = folder.json_file(&format!("out/failed/{run}.json"));
+    assert_eq!(failed["attempts"].as_u64(), Some(3));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    assert!(page.contains("Failed: "), "the page says so");
+    assert_eq!((code(&folder.run(&small())), starts(&folder)), (3, 7));
+    assert_eq!(code(&folder.run(&[&small()[..], &["--again=failed"]].concat())), 0);
+    assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
+}
+
+/// File system of `size` at `path`, unmounted on drop; `None` where this process may not mount.
+#[cfg(target_os = "linux")]
+struct Small(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Small {
+    fn new(path: &Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(path).unwrap();
+        let output =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(path).output();
+        output.is_ok_and(|output| output.status.success()).then(|| Small(path.to_path_buf()))
+    }
+    fn remount(&self, option: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{option}")]).arg(&self.0).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn full_or_read_only_disk_leaves_complete_runs_to_continue() {
+    let folder = Folder::new("disk");
+    let Some(disk) = Small::new(&folder.0.join("out"), "200k") else {
+        anabranch_testkit::skip("only root may mount the small disk that this test fills", "run as root");
+        return;
+    };
+    let output = folder.run(&small());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
+    let done = assert_whole(&folder);
+    assert!((1..8).contains(&done), "{done} runs fit on it");
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/failed").is_empty());
+    disk.remount("ro");
+    let output = folder.run(&small());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
+    let output = folder.run(&["compare", "tiny", "--out", "out/compare"]);
+    assert_eq!((code(&output), stderr(&output).contains("Read-only file system")), (2, true), "{}", stderr(&output));
+    disk.remount("rw,size=64M");
+    let result = json(&folder.run(&small()));
+    assert_eq!(result["reused_runs"].as_u64(), Some(done as u64));
+    assert_eq!(assert_whole(&folder), 8);
+}
+
+#[test]
+fn variants_compare_with_load_balancers() {
+    let folder = Folder::new("variants");
+    let compared = json(&folder.run(&words(
+        "compare tiny --schemes ecmp,prime --variant \
+        short=load_balancer.prime.p_ecn=2;transport.ack_every=1 --seeds 2 --out out --format json",
+    )));
+    assert_eq!(compared["schemes"], serde_json::json!(["ecmp", "prime", "short"]));
+    let run =
+        |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/manifest.json"))["scenario"].to_string();
+    assert!(run("short").contains("p_ecn = 2") && run("short").contains("ack_every = 1"), "{}", run("short"));
+    assert!(run("short").contains("scheme = \\\"prime\\\"") && !run("prime").contains("p_ecn = 2"));
+    // One ACK per packet: 128 packets; `prime` acknowledges several at once.
+    let acks =
+        |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/summary.json"))["counters"]["acks"].as_u64();
+    assert!(acks("short") > acks("prime"));
+    // All three share one file, distinguished by `entry`: 3 entries, 2 seeds, 8 flows.
+    let all = Frame::read(&folder.0.join("out"), "flows", &["seed"]).unwrap().unwrap();
+    assert_eq!(all.rows(), 3 * 2 * 8);
+    let again = json(&folder.run(&["rerun", "out", "--format", "json"]));
+    assert_eq!((again["same"].as_bool(), again["runs"].as_array().map(Vec::len)), (Some(true), Some(6)));
+    let one = json(&folder.run(&["rerun", "out", "short/seed2", "--threads", "2", "--format", "json"]));
+    assert_eq!((one["same"].as_bool(), one["runs"].as_array().map(Vec::len)), (Some(true), Some(1)));
+    // A result that its scenario does not give is detected.
+    let path = folder.0.join("out/runs/prime/seed1/summary.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let recorded = folder.json_file("out/runs/prime/seed1/summary.json")["fingerprint"].as_str().unwrap().to_string();
+    std::fs::write(&path, text.replace(&recorded, "0123456789abcdef")).unwrap();
+    let output = folder.run(&["rerun", "out"]);
+    assert_eq!(code(&output), 1);
+    assert!(stdout(&output).contains("DIFFERS") && stderr(&output).contains("1 of 6"), "{}", stderr(&output));
+    // In a sweep, with the scenario's own [compare] where no load balancer is named.
+    let swept = json(&folder.run(&words(
+        "sweep tiny --over workload.0.size=32KiB,64KiB --variant \
+        short=load_balancer.prime.p_ecn=2 --seeds 1 --out swept --format json",
+    )));
+    assert_eq!(
+        (swept["schemes"].clone(), swept["runs"].as_u64()),
+        (serde_json::json!(["ecmp", "prime", "short"]), Some(6))
+    );
+    let hash = folder.entries("swept/runs")[0].clone();
+    assert_eq!(json(&folder.run(&["rerun", "swept", &hash[..6], "--format", "json"]))["same"].as_bool(), Some(true));
+}
+
+/// Long enough to be running when the second comparison starts.
+#[cfg(unix)]
+#[test]
+fn concurrent_comparisons_in_one_directory_are_refused() {
+    let folder = Folder::new("at-once");
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--set", "workload.0.size=16GiB", "--out", "out"];
+    let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the first to begin", || folder.0.join("out/.lock").exists());
+    for second in [&arguments[..], &["run", "tiny", "--out", "out"]] {
+        let output = folder.run(second);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        // The first comparison owns the directory.
+        let of_run = second[0] == "run" && stderr(&output).contains("contains a comparison");
+        let at_work = stderr(&output).contains("another anabranch process uses out");
+        assert!(at_work || of_run, "{}", stderr(&output));
+    }
+    anabranch_testkit::send_signal(child.id(), "KILL");
+    child.wait_with_output().unwrap();
+    // The lock ends with its process.
+    let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(!folder.0.join("out/.lock").exists());
+}
+
+#[test]
+fn equal_runs_write_equal_bytes_with_their_seed() {
+    let folder = Folder::new("bytes");
+    let measure = [
+        "--set",
+        "measure.series_links=[\"leaf0->spine0\"]",
+        "--set",
+        "measure.uplink_counts=true",
+        "--set",
+        "measure.occupancy=true",
+    ];
+    for (out, threads) in [("a", "1"), ("b", "2")] {
+        let arguments =
+            [&["run", "tiny", "--out", out, "--threads", threads, "--seed", "7", "--format", "json"][..], &measure]
+                .concat();
+        json(&folder.run(&arguments));
+    }
+    for table in ["flows", "links", "series", "uplinks", "occupancy"] {
+        for extension in ["csv", "parquet"] {
+            let file = |out: &str| std::fs::read(folder.0.join(out).join(format!("{table}.{extension}"))).unwrap();
+            assert!(file("a") == file("b"), "{table}.{extension}");
+        }
+        let seeds = Frame::read(&folder.0.join("a"), table, &["seed"]).unwrap().unwrap();
+        assert!(seeds.rows() > 0 && seeds.integers("seed").iter().all(|seed| *seed == Some(7)), "{table}");
+    }
+}
+
+#[test]
+fn existing_results_need_replace() {
+    let folder = Folder::new("replace");
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    let before = std::fs::read(folder.0.join("out/flows.csv")).unwrap();
+    let other = ["run", "tiny", "--seed", "9", "--out", "out", "--format", "json"];
+    let output = folder.run(&other);
+    assert_eq!(code(&output), 2);
+    for part in ["Permutation on eight hosts, prime, seed 1", "--replace"] {
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
+    json(&folder.run(&[&other[..], &["--replace"]].concat()));
+    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
+    for arguments in
+        [&["compare", "tiny", "--out", "out"][..], &["sweep", "tiny", "--over", "topology.radix=4", "--out", "out"]]
+    {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains("contains a single run"), "{}", stderr(&output));
+    }
+    json(&folder.run(SMALL_ELSEWHERE));
+    for arguments in [&["compare", "tiny", "--out", "swept"][..], &["run", "tiny", "--out", "swept"]] {
+        let output = folder.run(arguments);
+        assert_eq!((code(&output), stderr(&output).contains("contains a sweep")), (2, true), "{}", stderr(&output));
+    }
+}
+
+const SMALL_ELSEWHERE: &[&str] =
+    &["sweep", "tiny", "--over", "workload.0.size=32KiB", "--out", "swept", "--format", "json"];
+
+#[test]
+fn quiet_prints_only_results_and_errors() {
+    let folder = Folder::new("quiet");
+    let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--quiet"]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    assert!(stdout(&output).contains("Fingerprint"));
+    let output = folder.run(&["-q", "run", "tyni"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("did you mean `tiny`?"));
+}
+
+#[test]
+fn init_writes_a_scenario_that_checks() {
+    let folder = Folder::new("init");
+    assert_eq!(code(&folder.run(&["init", "--all"])), 0);
+    let text = std::fs::read_to_string(folder.0.join("scenario.toml")).unwrap();
+    // Every section of the contract, and documented parameters.
+    for part in [
+        "[topology]",
+        "[fabric]",
+        "[transport]",
+        "[load_balancer]",
+        "[[workload]]",
+        "[[fault]]",
+        "[run]",
+        "[compare]",
+        "# ecn_kmin",
+        "## ",
+    ] {
+        assert!(text.contains(part), "no {part:?}");
+    }
+    assert_eq!(code(&folder.run(&["check", "scenario.toml"])), 0);
+    assert_eq!(code(&folder.run(&["init"])), 2);
+    assert_eq!(code(&folder.run(&["init", "--all", "--replace"])), 0);
+    assert_eq!(stdout(&folder.run(&["init", "--all", "-"])), text);
+    // Without options it is a page, and the same scenario.
+    assert_eq!(code(&folder.run(&["init", "short.toml"])), 0);
+    assert_eq!(std::fs::read_to_string(folder.0.join("short.toml")).unwrap().lines().count(), 25);
+    let hash = |file: &str| json(&folder.run(&["check", file, "--format", "json"]))["hash"].clone();
+    assert_eq!(hash("short.toml"), hash("scenario.toml"));
+    // A ready-made scenario as it is.
+    assert_eq!(code(&folder.run(&["init", "--from", "incast", "incast.toml"])), 0);
+    let ready = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/incast.toml");
+    assert_eq!(std::fs::read_to_string(folder.0.join("incast.toml")).unwrap(), std::fs::read_to_string(ready).unwrap());
+    let output = folder.run(&["init", "--from", "incats", "x.toml"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("unknown ready-made scenario `incats`; the nearest are incast"));
+    assert!(!folder.0.join("x.toml").exists());
+}
+
+#[test]
+fn manual_pages_come_from_the_definitions() {
+    let folder = Folder::new("shell");
+    assert_eq!(code(&folder.run(&["man", "pages"])), 0);
+    let pages = folder.entries("pages");
+    for page in ["anabranch.1", "anabranch-sweep.1", "anabranch-compare.1"] {
+        assert!(pages.contains(&page.to_string()), "no {page} in {pages:?}");
+    }
+    let page = std::fs::read_to_string(folder.0.join("pages/anabranch-sweep.1")).unwrap();
+    assert!(page.contains("KEY=VALUES"), "{page}");
+}
+
+#[test]
+fn sections_and_keys_are_explained_in_any_case() {
+    let folder = Folder::new("explain-keys");
+    let text = |name: &str| {
+        let output = folder.run(&["explain", name]);
+        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(text("topology").contains("fat-tree: ") && text("Topology").contains("[[topology.link]]"));
+    assert!(text("workload").contains("poisson: ") && text("[[workload]]").contains("class"));
+    assert!(text("load_balancer").contains("prime: ") && text("transport").contains("dctcp: "));
+    assert!(text("DCTCP").contains("[transport.dctcp]"));
+    let key = text("ecn_kmin");
+    assert!(key.contains("[fabric]") && key.contains("ecn_kmin = ") && !key.contains("ecn_kmax = "), "{key}");
+    // A dotted key as in `--set`, of that table only.
+    let key = text("load_balancer.prime.p_ecn");
+    assert!(key.contains("p_ecn = \"0.25bdp\"") && !key.contains("[load_balancer.hopper]"), "{key}");
+    assert!(text("workload.0.load").contains("[[workload]] with kind = \"poisson\""));
+    let output = folder.run(&["explain", "ecn_kmni"]);
+    assert_eq!(code(&output), 2);
+    let message = stderr(&output);
+    assert!(message.contains("did you mean `ecn_kmin`?") && message.contains("`ecn_kmax`"), "{message}");
+    assert!(message.len() < 600, "three names, not all:\n{message}");
+}
+
+/// Four switches in a ring with traffic across it and buffers so small that pauses form a cycle: a deadlock with every seed tried.
+/// Buffers for all data in flight would avoid pauses.
+fn ring(folder: &Folder, more: &str) {
+    let cables = "0 4\n1 5\n2 6\n3 7\n4 5\n5 6\n6 7\n7 4\n".replace('\n', " 100Gbps 1000ns 0\n");
+    folder.file("ring.topo", &format!("8 4 8\n4 5 6 7\n{cables}"));
+    let flows: String = (0..4 * 24).map(|i| format!("{},{},2000000,0\n", i / 24, (i / 24 + 2) % 4)).collect();
+    folder.file("ring.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
+    folder.file(
+        "ring.toml",
+        &format!(
+            "[topology]\nkind = \"file\"\nformat = \"conweave\"\npath = \"ring.topo\"\n\
+             [fabric]\nprofile = \"roce-lossless\"\nshared_buffer = \"300kB\"\necn = false\n\
+             [transport]\nkind = \"roce\"\ncongestion_control = \"none\"\nrto = \"never\"\n\
+             [load_balancer]\nscheme = \"ops\"\n\
+             [[workload]]\nkind = \"file\"\nformat = \"csv\"\npath = \"ring.csv\"\n{more}"
+        ),
+    );
+}
+
+#[test]
+fn run_that_can_never_finish_stalls() {
+    let folder = Folder::new("stalled");
+    // A dead spine that no forwarding table learns of: flows of ECMP that hash over it time out for ever.
+    let dead = "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine0\"]\n";
+    folder.file("dead.toml", &format!("{}\n{dead}", include_str!("../../../../scenarios/tiny.toml")));
+    let output =
+        folder.run(&["run", "dead.toml", "--set", "load_balancer.scheme=ecmp", "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(
+        message.contains("no open flow has received a byte since") && message.contains("run.stall_after"),
+        "{message}"
+    );
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary["status"], "stalled");
+    let (last, end) = (summary["last_progress_s"].as_f64().unwrap(), summary["simulated_s"].as_f64().unwrap());
+    assert!(last < end && end < 0.1, "{last} s, {end} s: long before the time limit of a second");
+    assert!(summary["flows"]["unfinished"].as_u64().unwrap() > 0 && summary["conservation"]["holds"] == true);
+    assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
+    let never =
+        ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
+    let output = folder.run(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");
+}
+
+/// Lost packets without a retransmission timeout: flows are open and no event is pending.
+#[test]
+fn run_without_timeouts_stalls_with_its_reason() {
+    let folder = Folder::new("stalled-without-timeouts");
+    ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
+    let output = folder.run(&words("run ring.toml --set fabric.shared_buffer=256MB --out run --format json"));
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no event is pending, but flow 0 (host0 to host2"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary["status"], "stalled");
+    assert!(summary["stall_reason"].as_str().unwrap().contains("`rto = \"never\"`"), "{summary}");
+    assert!(std::fs::read_to_string(folder.0.join("run/report.html")).unwrap().contains("no event is pending"));
+}
+
+/// A deadlock is an outcome: exit code 4 of a single run, a row's status in a comparison. Results have the cycle.
+#[test]
+fn deadlock_is_a_status() {
+    let folder = Folder::new("deadlock");
+    ring(&folder, "");
+    let output = folder.run(&["run", "ring.toml", "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stderr(&output).contains("ended as a PFC deadlock"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary, folder.json_file("run/summary.json"), "the results are there");
+    assert_eq!((summary["status"].as_str(), summary["deadlock"].as_array().map(Vec::len)), (Some("deadlock"), Some(4)));
+    assert!(summary["flows"]["unfinished"].as_u64().unwrap() > 0 && summary["conservation"]["holds"] == true);
+    let manifest = folder.json_file("run/manifest.json");
+    assert_eq!(manifest["statuses"]["ops/seed1"], "deadlock");
+    assert_eq!(manifest["deadlocks"]["ops/seed1"], summary["deadlock"]);
+    let report = std::fs::read_to_string(folder.0.join("run/report.html")).unwrap();
+    assert!(report.contains("ended as a PFC deadlock"), "the page says so");
+    assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
+    let over = ["--over", "fabric.shared_buffer=300kB,256MB", "--schemes", "ops", "--seeds", "2", "--out", "out"];
+    let output = folder.run(&[&["sweep", "ring.toml"], &over[..]].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(standing, ["deadlock", "deadlock", "finished", "finished"]);
+    let variant = ["--variant", "roomy=fabric.shared_buffer=256MB", "--seeds", "2", "--out", "compared"];
+    let output = folder.run(&[&["compare", "ring.toml", "--schemes", "ops"], &variant[..]].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("ops, seed 1: The run ended as a PFC deadlock"), "{}", stderr(&output));
+    for row in folder.rows("compared/comparison.csv") {
+        let expected = if row["scheme"] == "ops" { "deadlock" } else { "finished" };
+        assert_eq!(row["status"], expected, "{row:?}");
+    }
+    assert_eq!(folder.json_file("compared/manifest.json")["statuses"]["roomy/seed2"], "finished");
+}
+
+#[test]
+fn failed_run_does_not_stop_others_and_is_reported() {
+    let folder = Folder::new("failed");
+    // A fault from the start on fails the runs of this backend.
+    ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
+    let arguments =
+        words("sweep ring.toml --backend sleep --over fault.0.at=0us,900ms --schemes ops --seeds 2 --out out");
+    let output = folder.run_with_sleep(&arguments);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    for part in [
+        "2 of 4 runs failed",
+        "at = 0us, ops, seed 1: the run could not go on",
+        "to see it again: anabranch run ring.toml",
+    ] {
+        assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));
+    }
+    assert_eq!((assert_whole(&folder), folder.entries("out/failed").len()), (2, 2));
+    let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(standing, ["failed", "failed", "finished", "finished"]);
+    // A failed run is repeated with --again only, and fails again.
+    assert_eq!((code(&folder.run_with_sleep(&arguments)), starts(&folder)), (3, 4));
+    assert_eq!(
+        (code(&folder.run_with_sleep(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)),
+        (3, 6)
+    );
+    let output = folder.run_with_sleep(&words(
+        "compare ring.toml --backend sleep --schemes ops \
+        --variant late=fault.0.at=900ms --seeds 2 --out compared --format json",
+    ));
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((result["failed"].as_array().map(Vec::len), result["interrupted"].as_bool()), (Some(2), Some(false)));
+    assert_eq!(folder.entries("compared/runs"), ["late"]);
+    let missing = folder.json_file("compared/interrupted.json");
+    assert_eq!((missing["interrupted"].as_bool(), missing["missing"].as_array().map(Vec::len)), (Some(false), Some(2)));
+    assert!(missing["failed"]["ops, seed 1"].as_str().unwrap().contains("a fault woke it"), "{missing}");
+}

@@ -1,0 +1,8 @@
+//! Tests of `anabranch`: what happens to files. A program apart from `cli`, since `power_cuts` watches all file operations of its
+//! process, and `.ci/bare` leaves it out once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod files;
+mod power_cuts;

@@ -1,0 +1,19 @@
+//! Tests of `anabranch` with real packets and the wall clock. A program apart from `cli`, whose tests would take the processors;
+//! those that measure take turns.
+
+#![cfg(target_os = "linux")]
+
+#[path = "../../../network/testbed/tests/testbed/common/apart.rs"]
+mod apart;
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attacks;
+mod collective_testbed;
+mod harm;
+mod interfaces;
+mod machine_bound;
+mod real_paths;
+mod testbed;
+mod testbed_faults;
+mod testbed_traffic;

@@ -1,0 +1,10 @@
+//! Tests of `anabranch-endpoint`: one program, with a module for each subject.
+
+mod common;
+
+mod auth;
+mod echoes;
+mod hostile;
+mod large_packets;
+mod shares;
+mod unknown;

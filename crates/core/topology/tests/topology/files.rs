@@ -1,0 +1,451 @@
+//! Topology files (specification 14.2, 14.3): their graphs, their errors, and no panic for any text.
+
+use crate::common::{adjacency, build, description, edges, fat_tree, file};
+use anabranch_topology::{FileFormat, FileParameters, LeafSpineParameters, LinkClass, NodeKind, TopologyParameters};
+use anabranch_units::{Rate, Time};
+use proptest::prelude::*;
+
+/// Two leaves (ids 4 and 5) with two hosts each, two spines (ids 6 and 7).
+const SAMPLE: &str = "\
+8 4 8
+4 5 6 7
+0 4 100Gbps 1000ns 0
+1 4 100Gbps 1000ns 0
+2 5 100Gbps 1000ns 0
+3 5 100Gbps 1000ns 0.000000
+4 6 400Gbps 2us 0
+4 7 400Gbps 2us 0
+5 6 400Gbps 2us 0
+7 5 400Gbps 2us 0
+";
+
+#[test]
+fn a_small_conweave_file() {
+    let parameters = LeafSpineParameters {
+        leaves: 2,
+        spines: 2,
+        hosts_per_leaf: 2,
+        link_rate: Rate::gbps(400),
+        host_link_rate: Some(Rate::gbps(100)),
+        link_delay: Time::from_us(2),
+        host_link_delay: Some(Time::from_us(1)),
+        ..Default::default()
+    };
+    let built = build(TopologyParameters::LeafSpine(parameters)).unwrap();
+    assert_eq!(description(&file(FileFormat::Conweave, SAMPLE).unwrap()), description(&built));
+}
+
+#[test]
+fn conweave_ids_may_come_in_any_order() {
+    // Switches 0 and 1 are the leaves, 5 the spine; hosts are 2, 3, 4 and become host0, host1, host2.
+    let text = "# a comment\n6 3 5\n\n5 0\n1\n2 0 1Gbps 1us 0 # here too\n1 3 1Gbps 1us 0\n4 1 1Gbps 1us 0\n5 0 1Gbps 1us 0\n1 5 1Gbps 1us 0\n";
+    let fabric = file(FileFormat::Conweave, text).unwrap();
+    let names: Vec<&str> = fabric.nodes.iter().map(|n| n.name.as_str()).collect();
+    assert_eq!(names, ["host0", "host1", "host2", "leaf0", "leaf1", "spine0"]);
+    let at: Vec<&str> = (0..3).map(|h| fabric.node(fabric.edge_switch(h)).name.as_str()).collect();
+    assert_eq!(at, ["leaf0", "leaf1", "leaf1"]);
+    assert_eq!((fabric.cable_name(fabric.host_uplink(1)), fabric.uplinks.clone()), ("host1-leaf1".into(), vec![1]));
+}
+
+#[test]
+fn conweave_links_inside_a_tier_leave_no_tiers() {
+    let text = "4 2 3\n2 3\n0 2 1Gbps 1us 0\n1 3 1Gbps 1us 0\n3 2 1Gbps 1us 0\n";
+    let fabric = file(FileFormat::Conweave, text).unwrap();
+    assert!(fabric.uplinks.is_empty());
+    let link = fabric.link_named("leaf0-leaf1").unwrap()[0];
+    assert_eq!(fabric.link(link).class, LinkClass::Local);
+}
+
+#[test]
+fn conweave_files_may_end_with_remarks() {
+    let text = format!("{SAMPLE}\nFirst line: nodes, switches, links\nsrc0 dst0 rate delay error_rate\n");
+    assert_eq!(
+        description(&file(FileFormat::Conweave, &text).unwrap()),
+        description(&file(FileFormat::Conweave, SAMPLE).unwrap())
+    );
+}
+
+/// Tiers are distances from the hosts: a fat tree of three tiers written as a list of cables gives the same fat tree.
+#[test]
+fn a_fat_tree_as_a_list_of_cables() {
+    let tree = fat_tree(3, 4);
+    let switches: Vec<String> = (tree.hosts..tree.hosts + tree.switches()).map(|s| s.to_string()).collect();
+    let mut text =
+        format!("{} {} {}\n{}\n", tree.nodes.len(), tree.switches(), tree.links.len() / 2, switches.join(" "));
+    for link in tree.links.iter().step_by(2) {
+        text += &format!("{} {} {} {} 0\n", link.to.0, link.from.0, link.rate, link.delay);
+    }
+    assert_eq!(description(&file(FileFormat::Conweave, &text).unwrap()), description(&tree));
+}
+
+/// ConWeave's own fabric: 128 hosts at 100 Gb/s, 8 leaves, 8 spines, 2 to 1.
+#[test]
+fn the_conweave_fabric() {
+    let text = include_str!("../../../../studies/study/tests/recorded/leaf_spine_128_100G_OS2.txt");
+    let fabric = file(FileFormat::Conweave, text).unwrap();
+    let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
+    assert_eq!((fabric.nodes.len(), fabric.links.len()), (144, 2 * 192));
+    assert_eq!(fabric.oversubscription(), 2.0);
+    assert_eq!(description(&fabric), description(&hopper));
+}
+
+/// Tiers are (rate in Gb/s, ports down, ports up, delay in ns).
+fn topo(nodes: u64, podsize: Option<u64>, tiers: &[(u64, u64, u64, u64)]) -> String {
+    let mut text = format!("Nodes {nodes}\nTiers {}\n", tiers.len());
+    text.extend(podsize.map(|p| format!("Podsize {p}\n")));
+    for (number, (rate, down, up, delay)) in tiers.iter().enumerate() {
+        text += &format!(
+            "\nTier {number}\nDownlink_speed_Gbps {rate}\nRadix_Down {down}\nRadix_Up {up}\nDownlink_Latency_ns {delay}\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn htsim_two_tiers_of_128_hosts() {
+    let text = topo(128, None, &[(400, 8, 8, 1000), (400, 16, 0, 1000)]);
+    assert_eq!(description(&file(FileFormat::HtsimTopo, &text).unwrap()), description(&fat_tree(2, 16)));
+}
+
+#[test]
+fn htsim_three_tiers_of_1024_hosts() {
+    let text = topo(1024, Some(64), &[(400, 8, 8, 1000), (400, 8, 8, 1000), (400, 16, 0, 1000)]);
+    assert_eq!(description(&file(FileFormat::HtsimTopo, &text).unwrap()), description(&fat_tree(3, 16)));
+}
+
+#[test]
+fn htsim_rates_delays_latency_and_bundles() {
+    let text = "nodes 16\nTIERS 2 # two\nTier 0\nDownlink_speed_Gbps 100.0\nRadix_Down 4\nRadix_Up 4\n\
+        Downlink_Latency_ns 10\nSwitch_Latency_ns 250\nOversubscribed 1\nTier 1\nDownlink_speed_Gbps 200\n\
+        Radix_Down 8\nDownlink_Latency_ns 500\nSwitch_Latency_ns 250\nBundle 2\n";
+    let parameters = LeafSpineParameters {
+        leaves: 4,
+        spines: 2,
+        hosts_per_leaf: 4,
+        links_per_spine: 2,
+        link_rate: Rate::gbps(200),
+        host_link_rate: Some(Rate::gbps(100)),
+        link_delay: Time::from_ns(500),
+        host_link_delay: Some(Time::from_ns(10)),
+        switch_latency: Time::from_ns(250),
+    };
+    let built = build(TopologyParameters::LeafSpine(parameters)).unwrap();
+    assert_eq!(description(&file(FileFormat::HtsimTopo, text).unwrap()), description(&built));
+}
+
+#[test]
+fn an_adjacency_list() {
+    // A square of switches with one diagonal, three hosts each.
+    let square = adjacency("0 1 2 3\n1 2\n2 3\n3\n", 3);
+    assert_eq!((square.hosts, square.switches(), square.links.len()), (12, 4, 2 * (12 + 5)));
+    assert!(square.nodes[12..].iter().all(|n| n.kind == NodeKind::Switch { tier: 0 }));
+    assert_eq!(square.nodes[15].name, "switch3");
+    assert!(square.uplinks.is_empty());
+    assert_eq!(edges(&square).len(), 4);
+    assert!((0..12).all(|h| square.edge_switch(h).0 == 12 + h / 3));
+    let local: Vec<String> = square
+        .link_ids()
+        .step_by(2)
+        .filter(|l| square.link(*l).class == LinkClass::Local)
+        .map(|l| square.cable_name(l))
+        .collect();
+    assert_eq!(local, ["switch0-switch1", "switch0-switch2", "switch0-switch3", "switch1-switch2", "switch2-switch3"]);
+    let hops = |a: u32, b: u32| square.switch_distance(square.edge_switch(a), square.edge_switch(b));
+    assert_eq!((hops(0, 1), hops(0, 3), hops(3, 11)), (0, 1, 2));
+    assert_eq!(description(&adjacency("2 3\n1 2\n0 3 2 1\n", 3)), description(&square));
+}
+
+/// The shape of common output: an edge may be in the line of its larger node.
+#[test]
+fn edges_may_stand_at_their_larger_end() {
+    assert_eq!(description(&adjacency("0 1 3\n3 2\n1 2\n2\n", 1)), description(&adjacency("0 1 3\n1 2\n2 3\n3\n", 1)));
+}
+
+proptest! {
+    /// A connected graph, written in any order with each edge in the line of one of its nodes, reads to the same topology.
+    #[test]
+    fn an_adjacency_list_in_any_order(
+        parents in prop::collection::vec(any::<prop::sample::Index>(), 1..12),
+        more in prop::collection::vec((0u32..13, 0u32..13), 0..20),
+        order in any::<u64>(),
+    ) {
+        let switches = parents.len() as u32 + 1;
+        let tree = parents.iter().zip(1u32..).map(|(of, child)| (of.index(child as usize) as u32, child));
+        let more = more.into_iter().filter(|(a, b)| a != b && *a.max(b) < switches).map(|(a, b)| (a.min(b), a.max(b)));
+        let edges: std::collections::BTreeSet<(u32, u32)> = tree.chain(more).collect();
+        let sorted: String = edges.iter().map(|(a, b)| format!("{a} {b}\n")).collect();
+        let mut draws = anabranch_random::Stream::keyed(order, 0, "edges");
+        let mut lines = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+        let mut shuffled: Vec<_> = edges.into_iter().collect();
+        draws.shuffle(&mut shuffled);
+        for (a, b) in shuffled {
+            let (at, other) = if draws.chance(1, 2) { (a, b) } else { (b, a) };
+            lines.entry(at).or_default().push(other);
+        }
+        let mut lines: Vec<String> = lines
+            .into_iter()
+            .map(|(at, others)| format!("{at} {}\n", others.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")))
+            .collect();
+        draws.shuffle(&mut lines);
+        prop_assert_eq!(description(&adjacency(&lines.concat(), 2)), description(&adjacency(&sorted, 2)));
+    }
+}
+
+#[test]
+fn conweave_errors_name_the_line() {
+    let swap = |from: &str, to: &str| SAMPLE.replacen(from, to, 1);
+    for (text, line, said) in [
+        (String::new(), 1, "empty"),
+        ("\n# nothing\n8 4\n".into(), 3, "nodes switches links"),
+        (swap("8 4 8", "8 four 8"), 1, "`four`"),
+        (swap("8 4 8", "8 8 8"), 1, "hosts"),
+        (swap("8 4 8", "8000000 4 8"), 1, "at most"),
+        (swap("8 4 8", "8 4 7"), 10, "one link too many"),
+        (swap("4 5 6 7\n", "4 5 6 9\n"), 2, "node 9"),
+        (swap("4 5 6 7\n", "4 5 6 6\n"), 2, "switch id 6"),
+        (swap("4 5 6 7\n", "4 5 6 7 3\n"), 2, "switch id 3"),
+        (swap("1 4 100Gbps", "1 8 100Gbps"), 4, "node 8"),
+        (swap("1 4 100Gbps", "1 -4 100Gbps"), 4, "`-4`"),
+        (swap("1 4 100Gbps", "1 4 100Gbs"), 4, "Gbs"),
+        (swap("1 4 100Gbps", "1 4 0Gbps"), 4, "1Mbps"),
+        (swap("1 4 100Gbps 1000ns", "1 4 100Gbps 1000"), 4, "1000"),
+        (swap("1 4 100Gbps 1000ns", "1 4 100Gbps 2s"), 4, "at most 1s"),
+        (swap("1 4 100Gbps 1000ns 0", "1 4 100Gbps 1000ns"), 4, "4 values"),
+        (swap("1 4 100Gbps 1000ns 0", "1 4 100Gbps 1000ns 0.01"), 4, "packet-loss"),
+        (swap("1 4 100Gbps", "1 1 100Gbps"), 4, "itself"),
+        (swap("1 4 100Gbps", "1 2 100Gbps"), 4, "hosts 1 and 2"),
+    ] {
+        let error = file(FileFormat::Conweave, &text).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("path"));
+        assert!(error.message.starts_with(&format!("fabric.txt: line {line}: ")), "{error}");
+        assert!(error.message.contains(said), "`{said}` in: {error}");
+    }
+    for (text, said) in [
+        (swap("8 4 8", "8 4 9"), "8 links; the first line says 9"),
+        (swap("1 4 100Gbps", "0 4 100Gbps"), "host0 has 2 links"),
+        ("6 3 2\n3 4 5\n0 3 1Gbps 1us 0\n4 5 1Gbps 1us 0\n".into(), "switch 4 cannot be reached"),
+        ("4 2 2\n2 3\n0 2 1Gbps 1us 0\n1 3 1Gbps 1us 0\n".into(), "cannot be reached from host0"),
+        (
+            "6 5 6\n1 2 3 4 5\n0 1 1Gbps 1us 0\n1 2 1Gbps 1us 0\n2 3 1Gbps 1us 0\n3 4 1Gbps 1us 0\n4 5 1Gbps 1us 0\n5 4 1Gbps 1us 0".into(),
+            "5 tiers of switches",
+        ),
+        // The limit is a million hosts, also if the nodes are fewer than twice that.
+        (
+            format!("1500000 1 1500000\n0\n{}", (1..1_500_000).map(|h| format!("{h} 0 1Gbps 1us 0\n")).collect::<String>())
+                .replacen("1500000\n0", "1499999\n0", 1),
+            "1499999 hosts; at most 1048576",
+        ),
+    ] {
+        let error = file(FileFormat::Conweave, &text).unwrap_err();
+        assert!(error.message.contains(said), "`{said}` in: {error}");
+    }
+}
+
+#[test]
+fn htsim_errors_say_where() {
+    let good = topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)]);
+    assert!(file(FileFormat::HtsimTopo, &good).is_ok());
+    let three = topo(16, Some(4), &[(400, 2, 2, 1000), (400, 2, 2, 1000), (400, 4, 0, 1000)]);
+    assert_eq!(description(&file(FileFormat::HtsimTopo, &three).unwrap()), description(&fat_tree(3, 4)));
+    let swap = |from: &str, to: &str| good.replacen(from, to, 1);
+    let of_three = |from: &str, to: &str| three.replacen(from, to, 1);
+    let last = |key: &str| format!("{three}{key}\n");
+    for (text, said) in [
+        (swap("Nodes 16", "Nodes"), "line 1: "),
+        (swap("Nodes 16", "Nodes many"), "line 1: `Nodes` is `many`"),
+        (swap("Nodes 16", "Nodes 16.5"), "line 1: `Nodes` is `16.5`"),
+        (swap("Nodes 16", "Node 16"), "line 1: `Node` is not a key before the first `Tier` (did you mean `nodes`?)"),
+        (swap("Nodes 16", "Radix_Up 16"), "line 1: `Radix_Up` is not a key before the first `Tier`"),
+        (swap("Tier 1", "Tier 2"), "line 10: `Tier 2`"),
+        (
+            swap("Radix_Down 4", "Radix_Dwn 4"),
+            "line 6: `Radix_Dwn` is not a key in a tier (did you mean `radix_down`?)",
+        ),
+        (swap("Nodes 16", "Tiers 2"), "`Nodes` is missing"),
+        (swap("Nodes 16", "Nodes 0"), "`Nodes` is 0"),
+        (swap("Nodes 16", "Nodes 18"), "18 does not divide by 4"),
+        (swap("Tiers 2", "Tiers 3"), "`Tiers` says 3 and 2"),
+        (swap("Radix_Up 4\n", ""), "tier 0 has no `radix_up`"),
+        (swap("Downlink_speed_Gbps 400", "Downlink_speed_Gbps 0"), "tier 0: downlink_speed_gbps is 0"),
+        (swap("Radix_Down 4\nRadix_Up 0", "Radix_Down 5\nRadix_Up 0"), "tier 1's radix_down is 5"),
+        (swap("Radix_Up 4", "Radix_Up 4\nSwitch_Latency_ns 7"), "switch latencies [7, 0] ns differ"),
+        (
+            swap("Downlink_Latency_ns 1000", "Downlink_Latency_ns 2000000000"),
+            "tier 0: downlink_latency_ns is 2000000000",
+        ),
+        (
+            swap("Radix_Up 4", "Radix_Up 4\nSwitch_Latency_ns 18446744073709551615"),
+            "tier 0: switch_latency_ns is 18446744073709551615",
+        ),
+        (of_three("Podsize 4\n", ""), "`Podsize`"),
+        (of_three("Podsize 4", "Podsize 5"), "16 does not divide by 5"),
+        (of_three("Podsize 4", "Podsize 8"), "a pod's 4 leaves need 4"),
+        (last("Radix_Down 5"), "tier 2's radix_down is 5; 4 pods need 4"),
+        (last("Bundle 0"), "2 does not divide by 0"),
+        (
+            last("Bundle 9223372036854775808").replace("Radix_Up 2", "Radix_Up 9223372036854775808").replacen(
+                "Radix_Up 9223372036854775808",
+                "Radix_Up 2",
+                1,
+            ),
+            "2^24",
+        ),
+    ] {
+        let error = file(FileFormat::HtsimTopo, &text).unwrap_err();
+        assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
+    }
+}
+
+#[test]
+fn adjacency_errors_name_the_line() {
+    for (text, said) in [
+        ("0 1\n1 x\n", "line 2: a neighbour is `x`"),
+        ("0 1\n\n# c\nx 2\n", "line 4: the switch is `x`"),
+        ("0 1\n1 0\n", "line 2: the link 1 0 is listed twice, first in line 1"),
+        ("0 1\n1 1\n", "line 2: switch 1 is its own neighbour"),
+        ("0 1 1\n", "line 1: the link 0 1 is listed twice"),
+        ("0 1\n1 1048576\n", "line 2: switch 1048576"),
+        ("0 1\n2 3\n", "cannot be reached"),
+        ("1 2\n", "cannot be reached"),
+        ("", "host"),
+        ("18446744073709551615\n", "18446744073709551615 switches"),
+    ] {
+        let error = file(FileFormat::Adjacency, text).unwrap_err();
+        assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
+    }
+    let parameters = |hosts_per_switch| FileParameters {
+        path: "g".into(),
+        format: anabranch_settings::Auto::Value(FileFormat::Adjacency),
+        hosts_per_switch,
+        ..Default::default()
+    };
+    for hosts in [0, u64::MAX] {
+        let read = TopologyParameters::File(parameters(hosts)).build(&|_| Ok("0 1\n".into()));
+        assert!(read.unwrap_err().message.contains("hosts each"));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let missing = TopologyParameters::File(FileParameters { path: "no.txt".into(), ..Default::default() });
+    let error = missing.build(&|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound))).unwrap_err();
+    assert!(error.key.as_deref() == Some("path") && error.message.contains("`no.txt`"), "{error}");
+    let error = TopologyParameters::File(FileParameters::default()).build(&|_| panic!("nothing to read")).unwrap_err();
+    assert!(error.key.as_deref() == Some("path") && error.message.contains("needs `path`"), "{error}");
+}
+
+fn format() -> impl Strategy<Value = FileFormat> {
+    prop::sample::select(vec![FileFormat::Conweave, FileFormat::HtsimTopo, FileFormat::Adjacency])
+}
+
+fn check(format: FileFormat, text: &str) -> Result<(), TestCaseError> {
+    match file(format, text) {
+        Ok(topology) => {
+            prop_assert!(topology.hosts >= 2);
+            prop_assert!((0..topology.hosts).all(|h| topology.edge_switch(h).0 >= topology.hosts));
+            if topology.hosts <= 64 && topology.switches() <= 64 {
+                let summary = topology.summary(4160, 64);
+                prop_assert!(summary.base_rtt > Time::ZERO && summary.paths.iter().all(|p| p.paths > 0));
+                let dead = vec![false; topology.links.len()];
+                for (a, b) in [(0, topology.hosts - 1), (topology.hosts - 1, 0)] {
+                    topology.dead_paths(topology.edge_switch(a), topology.edge_switch(b), &dead);
+                }
+                anabranch_topology::partition(&topology, 3);
+            }
+        }
+        Err(error) => prop_assert!(error.message.starts_with("fabric.txt: "), "{}", error),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_text_is_read_or_refused(format in format(), text in "\\PC*") {
+        check(format, &text)?;
+    }
+
+    #[test]
+    fn any_words_are_read_or_refused(
+        format in format(),
+        words in prop::collection::vec(
+            prop_oneof![
+                4 => (0..12u64).prop_map(|n| n.to_string()),
+                1 => prop::sample::select(vec![u64::MAX, 1 << 63, 1 << 32, 1 << 20, 65536]).prop_map(|n| n.to_string()),
+                3 => Just("\n".to_string()),
+                2 => prop::sample::select(vec![
+                    "1Gbps", "1us", "0", "\nTier", "\nNodes", "\nTiers", "\nRadix_Down", "\nRadix_Up", "\nBundle", "\nPodsize",
+                    "\nDownlink_speed_Gbps", "\nDownlink_Latency_ns", "\nSwitch_Latency_ns", "#", "-1", "1e9",
+                ]).prop_map(String::from),
+            ],
+            0..40,
+        ),
+    ) {
+        check(format, &words.join(" "))?;
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        which in 0..4usize,
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4u8, prop_oneof![0..20u64, Just(u64::MAX), Just(1 << 63), 60_000..70_000u64]), 1..5),
+    ) {
+        let (format, text) = match which {
+            0 => (FileFormat::Conweave, SAMPLE.to_string()),
+            1 => (FileFormat::HtsimTopo, topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)])),
+            2 => (FileFormat::HtsimTopo, topo(16, Some(4), &[(400, 2, 2, 1000), (400, 2, 2, 1000), (400, 4, 0, 1000)]) + "Bundle 1\nSwitch_Latency_ns 0\n"),
+            _ => (FileFormat::Adjacency, "0 1 2 3\n1 2\n2 3\n3\n".to_string()),
+        };
+        let mut lines: Vec<Vec<String>> = text.lines().map(|l| l.split_whitespace().map(String::from).collect()).collect();
+        for (index, what, number) in edits {
+            let places: Vec<(usize, usize)> =
+                lines.iter().enumerate().flat_map(|(l, words)| (0..words.len()).map(move |w| (l, w))).collect();
+            if places.is_empty() {
+                break;
+            }
+            let (line, word) = places[index.index(places.len())];
+            match what {
+                0 => lines[line][word] = number.to_string(),
+                1 => { lines[line].remove(word); }
+                2 => { lines.remove(line); }
+                _ => { let again = lines[line].clone(); lines.insert(line, again); }
+            }
+        }
+        let text: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
+        check(format, &text.join("\n"))?;
+    }
+}
+
+#[test]
+fn format_is_detected_from_the_content() {
+    let found = |text: &str| {
+        let parameters = FileParameters { path: "graph".into(), ..Default::default() };
+        TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
+    };
+    let tree = "# two tiers\nNodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 400\nRadix_Down 4\nRadix_Up 4\n\
+                Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 400\nRadix_Down 4\nDownlink_Latency_ns 1000\n";
+    let lone = "2 1 1\n1\n0 1 100Gbps 1us 0\n";
+    for (format, text) in [
+        (FileFormat::Conweave, SAMPLE),
+        (FileFormat::Conweave, lone),
+        (FileFormat::HtsimTopo, tree),
+        (FileFormat::HtsimTopo, "p 2\na 4\nh 2\n"),
+        (FileFormat::HtsimTopo, "q 5\np 2\n"),
+        // Three neighbours in a line are not the counts of ConWeave.
+        (FileFormat::Adjacency, "# a triangle\n0 1 2\n1 2\n"),
+        (FileFormat::Adjacency, "0 1\n"),
+    ] {
+        assert_eq!(FileFormat::of(text), Some(format), "{text}");
+        match (found(text), file(format, text)) {
+            (Ok(found), Ok(read)) => assert_eq!(description(&found), description(&read)),
+            (found, read) => {
+                assert_eq!(found.unwrap_err().message, read.unwrap_err().message.replace("fabric.txt", "graph"))
+            }
+        }
+    }
+    for text in ["", "{\"nodes\": 3}\n", "src,dst\n0,1\n"] {
+        let error = found(text).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("format"), "{error}");
+        assert!(error.message.contains("conweave") && error.message.contains("adjacency"), "{error}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of `anabranch-workload`: one program, with a module for each subject.
+
+mod speed;

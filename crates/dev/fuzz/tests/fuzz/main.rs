@@ -1,0 +1,3 @@
+//! Tests of `anabranch-fuzz`: one program, with a module for each subject.
+
+mod corpus;

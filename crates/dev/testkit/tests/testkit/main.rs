@@ -1,0 +1,5 @@
+//! Tests of `anabranch-testkit`: one program, with a module for each subject.
+
+mod circles;
+mod dependencies;
+mod language;

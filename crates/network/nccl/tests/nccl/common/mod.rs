@@ -1,0 +1,238 @@
+//! Two nodes on a network in memory.
+#![allow(unreachable_pub)]
+
+use anabranch_endpoint::{Bytes as Message, Endpoint, Key, Secret, Settings, header::Protection};
+use anabranch_settings::Never;
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::{
+    Driver,
+    memory::{Link, Memory as Network, MemoryPath},
+};
+use nccl_net_anabranch::{
+    Buffer, Connecting, Done, Failure, Memory, Node,
+    handle::{Authentication, Carrier, Handle},
+    ids::Id,
+};
+use std::{
+    cell::RefCell,
+    net::SocketAddr,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// A write or read beyond its size panics, and so does the last drop while part of it is lent.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    lent: Arc<AtomicUsize>,
+}
+
+struct Lent(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let lent = self.lent.load(Ordering::Relaxed);
+        let is_taken_back = Rc::strong_count(&self.bytes) == 1 && lent > 0;
+        assert!(
+            !is_taken_back || std::thread::panicking(),
+            "{lent} pieces of memory that is gone are still on their way"
+        );
+    }
+}
+
+impl Shared {
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Shared { bytes: Rc::new(RefCell::new(bytes)), lent: Arc::default() }
+    }
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.borrow().clone()
+    }
+}
+
+impl Memory for Shared {
+    fn lend(&self, from: u64, bytes: usize) -> Message {
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        let part = self.bytes.borrow()[from as usize..][..bytes].to_vec();
+        Message::from_owner(Lent(part, Arc::clone(&self.lent)))
+    }
+    fn write(&mut self, to: u64, bytes: &[u8]) {
+        self.bytes.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+pub type TestNode = Node<MemoryPath, Shared>;
+
+pub fn address(host: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1 + host as u8], 7000))
+}
+
+pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
+    let mut uet = UetTransport::default();
+    uet.uet.mtu = Bytes(mtu);
+    uet.uet.header = Bytes(106);
+    uet.uet.rto_rule = RtoRule::Measured;
+    uet.uet.early_loss = Never::Value(Time::from_us(20));
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        seed,
+        secret: Secret::of_seed(seed),
+        labels,
+        rate: Rate::gbps(10),
+        calibrations: 4,
+        request_timeout: Time::from_us(100),
+        peer_timeout: Time::from_us(1_000_000),
+        max_message: (256 << 10) + 32,
+        max_held: 1 << 21,
+        max_streams: 256,
+        ..Settings::default()
+    }
+}
+
+pub struct Pair<M = Shared> {
+    pub network: Network,
+    pub nodes: [Node<MemoryPath, M>; 2],
+    /// Authentication in the handles of each node.
+    pub authentications: [Authentication; 2],
+}
+
+impl<M: Memory> Pair<M> {
+    pub fn of(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        let network = Network::new(seed, settings[0].labels, link.clone());
+        let mut host = 0;
+        let nodes = settings.map(|settings| {
+            let path = network.host(address(host));
+            host += 1;
+            Node::new(Driver::new(Endpoint::new(settings), path))
+        });
+        Pair { network, nodes, authentications: [Authentication::Off; 2] }
+    }
+
+    /// Creates a pair in which each node has a secret of its own, with which the other one connects.
+    pub fn authenticated(seed: u64, link: &Link, settings: [Settings; 2], protections: [Protection; 2]) -> Self {
+        let secret = |host: usize| [host as u8 + 1; 32];
+        let mut host = 0;
+        let settings = settings.map(|settings| {
+            host += 1;
+            Settings { key: Some(Key::of(&secret(host - 1))), protection: protections[host - 1], ..settings }
+        });
+        let pair = Pair::of(seed, link, settings);
+        Pair { authentications: [0, 1].map(|host| Authentication::Job(secret(host))), ..pair }
+    }
+
+    pub fn listen(&mut self, host: usize) -> (Id, Handle) {
+        let (id, key) = self.nodes[host].listen(0).unwrap();
+        let settings = self.nodes[host].driver().endpoint().0.settings();
+        let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
+        (
+            id,
+            Handle {
+                carrier: Carrier::Udp,
+                at: address(host),
+                labels,
+                payload,
+                key,
+                authentication: self.authentications[host],
+            },
+        )
+    }
+
+    /// Lets both nodes work, then advances the clock; returns `false` if it does not advance.
+    pub fn step(&mut self) -> bool {
+        let mut next: Option<Time> = None;
+        for node in &mut self.nodes {
+            let due = node.work().ok().flatten();
+            next = [next, due].into_iter().flatten().min();
+        }
+        let now = self.network.now();
+        self.network.advance(next.unwrap_or(Time::MAX).max(now + Time::from_ps(1)).min(now + Time::from_us(1000)));
+        self.network.now() > now
+    }
+
+    /// Steps until `look` returns a value; panics after some seconds of simulated time.
+    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let limit = self.network.now() + Time::from_us(8_000_000);
+        loop {
+            if let Some(found) = look(self) {
+                return found;
+            }
+            assert!(self.network.now() < limit, "{what}");
+            self.step();
+        }
+    }
+
+    /// Connects a host to the other one; returns sender and receiver.
+    pub fn connect(&mut self, from: usize) -> (Id, Id) {
+        let (listener, handle) = self.listen(1 - from);
+        let (mut attempt, mut sender, mut receiver) = (None, None, None);
+        let ends = self.until("a connection", |pair| {
+            if sender.is_none() {
+                match pair.nodes[from].connect(&handle, attempt, 0).unwrap() {
+                    Connecting::Wait(id) => attempt = Some(id),
+                    Connecting::Done(id) => sender = Some(id),
+                }
+            }
+            receiver = receiver.or(pair.nodes[1 - from].accept(listener).unwrap());
+            sender.zip(receiver)
+        });
+        self.nodes[1 - from].close_listener(listener).unwrap();
+        ends
+    }
+
+    pub fn refused(&mut self, from: usize, handle: &Handle) -> Failure {
+        let mut attempt = None;
+        self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0) {
+            Ok(Connecting::Wait(id)) => {
+                attempt = Some(id);
+                None
+            }
+            Ok(Connecting::Done(_)) => panic!("connected"),
+            Err(failure) => Some(failure),
+        })
+    }
+
+    pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
+        self.until("a request", |pair| pair.nodes[host].test(request).transpose())
+    }
+}
+
+impl Pair {
+    pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        Pair::of(seed, link, settings)
+    }
+
+    /// Creates a pair on a fast network without faults.
+    pub fn usual(seed: u64) -> Self {
+        let link = Link::new(Rate::gbps(10), Time::from_us(5));
+        Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
+    }
+
+    pub fn receive(&mut self, host: usize, receiver: Id, size: usize, tag: i32) -> (Id, Shared) {
+        let memory = Shared::of(vec![0; size]);
+        let buffer = Buffer { memory: memory.clone(), size: size as u64, tag };
+        (self.nodes[host].receive(receiver, vec![buffer]).unwrap(), memory)
+    }
+
+    pub fn send(&mut self, host: usize, sender: Id, bytes: &[u8], tag: i32) -> Result<Id, Failure> {
+        let memory = Shared::of(bytes.to_vec());
+        self.until("room", |pair| pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose())
+    }
+}

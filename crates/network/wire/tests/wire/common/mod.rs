@@ -1,0 +1,119 @@
+//! Two endpoints on a network in memory.
+#![allow(dead_code, unreachable_pub)]
+
+use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
+use anabranch_units::Time;
+use anabranch_wire::{
+    Datapath, Driver,
+    memory::{Link, Memory, MemoryPath, run},
+    udp::UdpPath,
+};
+use std::{collections::BTreeMap, net::SocketAddr};
+
+pub fn address(host: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], 7000))
+}
+
+/// An endpoint on free ports of the loopback interface.
+pub fn driver(settings: Settings) -> Driver<UdpPath> {
+    let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), settings.labels, 64).unwrap();
+    Driver::new(Endpoint::new(settings), path)
+}
+
+/// Host 0 connects to host 1.
+pub struct Pair {
+    pub network: Memory,
+    pub hosts: Vec<Driver<MemoryPath>>,
+    /// By stream and in order.
+    pub received: [BTreeMap<u32, Vec<Vec<u8>>>; 2],
+    /// Acknowledged messages, with the time.
+    pub sent: [Vec<(u32, u64, Time)>; 2],
+    pub times: [Vec<Time>; 2],
+    pub lost: Vec<Event>,
+    /// Reports that the path drops what is ECN-capable.
+    pub drops_ecn: [usize; 2],
+    /// Number of the first message of each stream.
+    pub first: u64,
+    /// Maximum of either host: bytes, and packets, messages and timers.
+    pub held: (u64, usize),
+}
+
+impl Pair {
+    pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        Pair::over(seed, link, settings, &[])
+    }
+
+    /// The first host uses these paths towards the second.
+    pub fn over(seed: u64, link: &Link, settings: [Settings; 2], paths: &[Vec<u32>]) -> Self {
+        let labels = settings[0].labels;
+        let network = Memory::new(seed, labels, link.clone());
+        let hosts = settings.into_iter().zip([1, 2]);
+        let mut hosts: Vec<_> =
+            hosts.map(|(settings, at)| Driver::new(Endpoint::new(settings), network.host(address(at)))).collect();
+        let labels: Vec<u32> = (0..labels).collect();
+        hosts[0].datapath().peer(address(2), &labels).unwrap();
+        hosts[1].datapath().peer(address(1), &labels).unwrap();
+        let (endpoint, now) = hosts[0].endpoint();
+        endpoint.connect_over(now, 0, paths);
+        Pair {
+            network,
+            hosts,
+            received: Default::default(),
+            sent: Default::default(),
+            times: Default::default(),
+            lost: Vec::new(),
+            drops_ecn: [0; 2],
+            first: 0,
+            held: (0, 0),
+        }
+    }
+
+    pub fn send(&mut self, host: usize, stream: u32, bytes: impl Into<Bytes>) {
+        let (endpoint, now) = self.hosts[host].endpoint();
+        endpoint.send(now, 0, stream, bytes.into()).unwrap();
+    }
+
+    /// Returns `false` if the clock reaches `until`.
+    pub fn run(&mut self, until: Time, done: &mut dyn FnMut(&Self) -> bool) -> bool {
+        let network = self.network.clone();
+        let mut hosts = std::mem::take(&mut self.hosts);
+        let finished = run(&network, &mut hosts, until, &mut |hosts| {
+            for (me, host) in hosts.iter_mut().enumerate() {
+                let (endpoint, now) = host.endpoint();
+                let held = endpoint.held();
+                self.held = (self.held.0.max(held.0), self.held.1.max(held.1));
+                while let Some(event) = endpoint.poll_event() {
+                    match event {
+                        Event::Open { .. } | Event::Silent { .. } => {}
+                        Event::Received { stream, message, bytes, .. } => {
+                            let messages = self.received[me].entry(stream).or_default();
+                            assert_eq!(messages.len() as u64, message - self.first, "in order, each once");
+                            messages.push(bytes);
+                            self.times[me].push(now);
+                        }
+                        Event::Sent { stream, message, .. } => self.sent[me].push((stream, message, now)),
+                        lost @ Event::Lost { .. } => self.lost.push(lost),
+                        Event::EcnDropped { .. } => self.drops_ecn[me] += 1,
+                        Event::Refused { .. } | Event::Fragmented { .. } => {}
+                    }
+                }
+            }
+            done(self)
+        });
+        self.hosts = hosts;
+        finished.unwrap()
+    }
+
+    pub fn open(&mut self) {
+        let open = |pair: &Self| {
+            let _ = pair;
+            false
+        };
+        let limit = self.network.now() + Time::from_us(1_000_000);
+        while self.hosts[0].endpoint().0.round_trip(0).is_none() {
+            let step = self.network.now() + Time::from_us(100);
+            assert!(step < limit, "no connection");
+            self.run(step, &mut { open });
+        }
+    }
+}

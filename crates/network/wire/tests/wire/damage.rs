@@ -1,0 +1,133 @@
+//! Bit errors between two kernels, past valid UDP checksums: a relay damages datagrams and forwards them.
+
+use crate::common::driver;
+use anabranch_endpoint::{Key, Settings, header::Protection};
+use anabranch_random::Stream;
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::transfer;
+use std::{
+    net::{SocketAddr, UdpSocket},
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+const LABELS: u16 = 3;
+const BYTES: u64 = 3_000_000;
+
+fn settings(seed: u64, checksum: bool, protection: Protection) -> Settings {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(1300), RtoRule::Measured, Time::from_us(10_000));
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        seed,
+        labels: u32::from(LABELS),
+        rate: Rate::gbps(1),
+        rtt_floor: Time::from_us(1_000),
+        catch_up: Time::from_us(1_000),
+        peer_timeout: Time::from_us(20_000_000),
+        checksum,
+        key: (protection > Protection::Off).then(|| Key::of(b"a key of both")),
+        protection,
+        ..Settings::default()
+    }
+}
+
+fn sockets() -> Vec<UdpSocket> {
+    let bind = |port| {
+        let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;
+        socket.set_nonblocking(true).unwrap();
+        Some(socket)
+    };
+    for _ in 0..100 {
+        let first = bind(0).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let rest: Vec<_> = (1..LABELS).map_while(|label| bind(port.checked_add(label)?)).collect();
+        if rest.len() + 1 == usize::from(LABELS) {
+            return std::iter::once(first).chain(rest).collect();
+        }
+    }
+    panic!("no ports in a row")
+}
+
+/// Damages one of fifty datagrams and counts them.
+fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicBool, damaged: &AtomicU64) {
+    let mut draws = Stream::keyed(1, 0, "relay");
+    let (mut callers, mut bytes) = (vec![None; here.len()], vec![0; 1 << 16]);
+    while !stop.load(Ordering::Relaxed) {
+        let mut idle = true;
+        for label in 0..here.len() {
+            let far = SocketAddr::new(to.ip(), to.port() + label as u16);
+            for (from, back) in [(&here[label], false), (&there[label], true)] {
+                while let Ok((size, at)) = from.recv_from(&mut bytes) {
+                    idle = false;
+                    let datagram = &mut bytes[..size];
+                    if draws.chance(1, 50) {
+                        for _ in 0..1 + draws.below(3) {
+                            datagram[draws.below(size as u64) as usize] ^= 1 << draws.below(8);
+                        }
+                        damaged.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if back {
+                        let _ = callers[label].map(|caller| here[label].send_to(datagram, caller));
+                    } else {
+                        callers[label] = Some(at);
+                        let _ = there[label].send_to(datagram, far);
+                    }
+                }
+            }
+        }
+        if idle {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
+fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
+    let (stop, damaged) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (tell, address) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let (stop, damaged) = (&stop, &damaged);
+        let server = scope.spawn(move || {
+            let mut driver = driver(settings(2, checksum, protection));
+            tell.send(driver.datapath().at()).unwrap();
+            let mut all = Vec::new();
+            let mut look = |received: Option<&transfer::Received>| {
+                all.extend(received.copied());
+                !stop.load(Ordering::Relaxed)
+            };
+            transfer::serve(&mut driver, false, &mut look, &mut |_, _, _| ()).unwrap();
+            all
+        });
+        let (here, there) = (sockets(), sockets());
+        let at = here[0].local_addr().unwrap();
+        let to = address.recv().unwrap();
+        scope.spawn(move || relay(&here, &there, to, stop, damaged));
+        let mut draws = Stream::keyed(BYTES, 0, "bytes");
+        let mut fill = |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = draws.bits() as u8);
+        let mut driver = driver(settings(1, checksum, protection));
+        let sent = transfer::send(&mut driver, at, BYTES, &mut fill, &mut |_, _| true);
+        stop.store(true, Ordering::Relaxed);
+        let all = server.join().unwrap();
+        let equal = sent.is_ok() && all.len() == 1 && all[0].summary == all[0].sent && all[0].summary.bytes == BYTES;
+        (equal, damaged.load(Ordering::Relaxed))
+    })
+}
+
+#[test]
+fn corruption_missed_by_the_udp_checksum_is_detected() {
+    for protection in [Protection::Off, Protection::Control, Protection::All] {
+        let (equal, damaged) = through_the_relay(true, protection);
+        assert!(equal && damaged > 20, "{protection:?}: {damaged} damaged");
+    }
+    // Without the checksum they do, which shows that the relay works.
+    let (equal, damaged) = through_the_relay(false, Protection::Off);
+    assert!(!equal && damaged > 20, "{damaged} damaged");
+}

@@ -1,0 +1,132 @@
+//! Two endpoints of one machine over UDP, each in its own thread.
+
+use crate::common::driver;
+use anabranch_endpoint::Settings;
+use anabranch_lb::registry::HostParameters;
+use anabranch_random::Stream;
+use anabranch_settings::{Never, Parameters, Raw};
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::transfer::{self, Received, Sent, TransferError};
+use std::sync::{
+    atomic::{AtomicBool, Ordering},
+    mpsc,
+};
+
+fn settings(scheme: &str, mtu: u64) -> Settings {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(mtu), RtoRule::Measured, Time::from_us(5_000));
+    uet.uet.early_loss = Never::Value(Time::from_us(100));
+    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        scheme: HostParameters::named(scheme).unwrap(),
+        labels: 4,
+        rate: Rate::gbps(2),
+        rtt_floor: Time::from_us(1_000),
+        catch_up: Time::from_us(1_000),
+        peer_timeout: Time::from_us(20_000_000),
+        ..Settings::default()
+    }
+}
+
+/// Sends to a server of its own; returns the results of sender and receiver.
+fn transfer(
+    ours: Settings,
+    theirs: Settings,
+    bytes: u64,
+) -> (Result<Sent, TransferError>, Vec<Received>, Result<(), TransferError>) {
+    let (stop, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let server = scope.spawn(move || {
+            let mut driver = driver(theirs);
+            tell.send(driver.datapath().at()).unwrap();
+            let mut all = Vec::new();
+            let served = transfer::serve(
+                &mut driver,
+                false,
+                &mut |received| {
+                    all.extend(received.copied());
+                    !stop.load(Ordering::Relaxed)
+                },
+                &mut |_, _, _| (),
+            );
+            (all, served)
+        });
+        let mut draws = Stream::keyed(bytes, 0, "loopback");
+        let mut fill = |bytes: &mut [u8]| {
+            bytes.chunks_mut(8).for_each(|chunk| {
+                let bits = draws.bits().to_le_bytes();
+                chunk.copy_from_slice(&bits[..chunk.len()]);
+            })
+        };
+        let sent = transfer::send(&mut driver(ours), address.recv().unwrap(), bytes, &mut fill, &mut |_, _| true);
+        stop.store(true, Ordering::Relaxed);
+        let (all, served) = server.join().unwrap();
+        (sent, all, served)
+    })
+}
+
+#[test]
+fn every_scheme_delivers_all_bytes() {
+    for scheme in HostParameters::ALL {
+        let bytes = 3_000_001;
+        let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
+        let sent = sent.unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
+        served.unwrap();
+        assert_eq!((sent.record.summary.bytes, received.len()), (bytes, 1), "{}", scheme.name);
+        assert_eq!(
+            (received[0].summary, received[0].sent),
+            (sent.record.summary, sent.record.summary),
+            "{}",
+            scheme.name
+        );
+        // 1400 B of payload per packet; none is missing.
+        assert!(sent.counters.packets - sent.counters.retransmitted >= bytes / 1400, "{}: {sent:?}", scheme.name);
+    }
+}
+
+/// Replies leave at once, and not at the next periodic call after 100 ms.
+#[test]
+fn small_transfer_finishes_without_timers() {
+    let took = (0..5).map(|_| {
+        let (sent, _, served) = transfer(settings("reps", 1400), settings("reps", 1400), 10_000);
+        served.unwrap();
+        let record = sent.unwrap().record;
+        record.confirmed.saturating_sub(record.due)
+    });
+    let shortest = took.min().unwrap();
+    assert!(shortest < Time::from_us(50_000), "{shortest:?}");
+}
+
+#[test]
+fn mtu_mismatch_is_reported() {
+    let (sent, received, served) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
+    let error = sent.unwrap_err().to_string();
+    assert!(error.contains("1000 B") && error.contains("1400 B"), "{error}");
+    served.unwrap();
+    assert!(received.is_empty());
+}
+
+#[test]
+fn peer_with_fewer_labels_is_reached() {
+    let (sent, received, _) = transfer(
+        Settings { labels: 8, ..settings("reps", 1400) },
+        Settings { labels: 2, ..settings("reps", 1400) },
+        1 << 20,
+    );
+    assert_eq!(sent.unwrap().record.summary, received[0].summary);
+}
+
+#[test]
+fn missing_peer_is_reported_in_time() {
+    let mut driver = driver(Settings { peer_timeout: Time::from_us(300_000), ..settings("ecmp", 1400) });
+    let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
+    assert!(matches!(error, TransferError::NoResponse(to) if to == at), "{error}");
+    assert!(error.to_string().contains("anabranch serve"));
+}

@@ -1,0 +1,24 @@
+//! Tests of `anabranch-wire`: one program, with a module for each subject.
+
+mod common;
+mod fake;
+
+mod allocations;
+mod base_rtt;
+mod black_holes;
+mod chaos;
+mod chunks;
+mod closed_forms;
+mod damage;
+mod dead_paths;
+mod dissector;
+mod lateness;
+mod loopback;
+mod middlebox;
+mod parity;
+mod path_groups;
+mod peers;
+mod probes;
+mod rounds;
+mod verbs;
+mod verbs_calls;

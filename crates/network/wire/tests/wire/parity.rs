@@ -1,0 +1,90 @@
+//! The choices of a scheme follow from its inputs and seed alone: replayed records give the same choices.
+
+use crate::common::Pair;
+use anabranch_endpoint::{Endpoint, Event, Settings, header};
+use anabranch_lb::{Record, registry::HostParameters, replay};
+use anabranch_settings::{Never, Parameters, Raw};
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::{Datapath, Driver, memory::Link, udp::UdpPath};
+use std::net::SocketAddr;
+
+const MTU: u64 = 1000;
+
+fn settings(scheme: &str) -> Settings {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.early_loss) =
+        (Bytes(MTU), RtoRule::Measured, Never::Value(Time::from_us(50)));
+    uet.uet.header = Bytes(header::DATA_HEADER as u64 + 42);
+    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        scheme: HostParameters::named(scheme).unwrap(),
+        host_key: 77,
+        rate: Rate::gbps(10),
+        ..Settings::default()
+    }
+}
+
+fn same_answers(settings: &Settings, record: &Record) -> usize {
+    let entries = record.take();
+    assert!(entries.iter().all(|entry| entry.host == 77));
+    let mut fresh = |host| settings.scheme.build(settings.seed, host);
+    replay(&entries, &mut fresh).unwrap_or_else(|differs| panic!("{}: {differs:?}", settings.scheme.name()))
+}
+
+#[test]
+fn over_memory() {
+    for scheme in HostParameters::ALL {
+        let (settings, record) = (settings(scheme.name), Record::default());
+        let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
+        (link.queue, link.mark_above, link.loss) = (30_000, 10_000, 2_000);
+        let mut pair = Pair::new(1, &link, [settings.clone(), settings.clone()]);
+        pair.hosts[0].endpoint().0.record(&record);
+        let cut = (Time::from_us(1_000), Time::from_us(4_000));
+        pair.network.set(0, 1, 3, Link { cuts: vec![cut], trim_to: Some(header::DATA_HEADER), ..link });
+        for _ in 0..4 {
+            pair.send(0, 0, vec![3u8; 500_000]);
+        }
+        assert!(pair.run(Time::from_us(10_000_000), &mut |pair| pair.sent[0].len() == 4), "{}", scheme.name);
+        let answers = same_answers(&settings, &record);
+        assert!(answers >= 2000, "{}: {answers} answers for 2000 packets", scheme.name);
+    }
+}
+
+#[test]
+fn over_udp() {
+    for scheme in HostParameters::ALL {
+        let (settings, record) = (Settings { rate: Rate::gbps(1), ..settings(scheme.name) }, Record::default());
+        let driver = |settings: &Settings| {
+            let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), 8, 8).unwrap();
+            Driver::new(Endpoint::new(settings.clone()), path)
+        };
+        let mut ends = [driver(&settings), driver(&settings)];
+        ends[0].endpoint().0.record(&record);
+        let at = ends[1].datapath().at();
+        let peer = ends[0].datapath().peer(at, &[]).unwrap();
+        let (endpoint, now) = ends[0].endpoint();
+        endpoint.connect(now, peer);
+        endpoint.send(now, peer, 0, vec![5u8; 1_000_000].into()).unwrap();
+        let mut sent = false;
+        while !sent {
+            let mut next = None;
+            for end in &mut ends {
+                next = end.work().unwrap();
+                let (endpoint, now) = end.endpoint();
+                assert!(now < Time::from_us(60_000_000), "{}: nothing arrives", scheme.name);
+                while let Some(event) = endpoint.poll_event() {
+                    sent |= matches!(event, Event::Sent { .. });
+                }
+            }
+            let now = ends[0].datapath().now();
+            ends[0].wait(next.unwrap_or(now).min(now + Time::from_us(100))).unwrap();
+        }
+        let answers = same_answers(&settings, &record);
+        assert!(answers >= 1000, "{}: {answers} answers for 1000 packets", scheme.name);
+    }
+}

@@ -1,0 +1,30 @@
+//! Tests of `anabranch-sim`: one program, with a module for each subject.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod closed_forms;
+mod combinatorics;
+mod controls;
+mod delays;
+mod determinism;
+mod faults;
+mod goal;
+mod guided;
+mod ideal;
+mod jobs;
+mod long_after;
+mod metamorphic;
+mod pairs;
+mod parity;
+mod peers;
+mod permutation;
+mod queueing_theory;
+mod roce;
+mod series;
+mod servers;
+mod skip;
+mod unlisted;
+mod watch;
+mod ways;
+mod window;

@@ -1,0 +1,323 @@
+//! Windows, limits and timeouts follow the pair of hosts and the port, regardless of other links and of names.
+
+use crate::common::*;
+use anabranch_backend::Setup;
+use anabranch_lb::{Call, Record};
+use anabranch_outcome::RunResult;
+use anabranch_settings::{Auto, Parameters, Raw};
+use anabranch_topology::{Fault, FaultAction, LinkOverride, Topology};
+use anabranch_units::{Rate, Time};
+use proptest::prelude::*;
+
+const LEAVES: u32 = 3;
+const SPINES: u64 = 4;
+
+fn leaf_spine(hosts_per_leaf: u32, rate: &str, delay: &str) -> Topology {
+    let keys = [
+        ("leaves", Raw::Int(LEAVES.into())),
+        ("spines", Raw::Int(SPINES as i64)),
+        ("hosts_per_leaf", Raw::Int(hosts_per_leaf.into())),
+        ("link_rate", text(rate)),
+        ("link_delay", text(delay)),
+    ];
+    topology("leaf-spine", &keys)
+}
+
+fn change(topology: &mut Topology, link: &str, rate: Rate, delay: Time) {
+    let change = LinkOverride { link: Some(link.into()), rate: Some(rate), delay: Some(delay), ..Default::default() };
+    topology.apply(&change).expect("a link");
+}
+
+fn rows(result: &RunResult) -> Vec<(Option<Time>, Option<Time>, Time)> {
+    result.flows.iter().map(|flow| (flow.fct_rx, flow.fct_ack, flow.ideal_rx)).collect()
+}
+
+/// A run under one of several transports and window rules, with this many packets per acknowledgement.
+fn under(topology: Topology, set: anabranch_workload::FlowSet, kind: usize, ack_every: u32, scheme: &str) -> Setup {
+    if kind == 4 {
+        return roce_setup(topology, set, "ecmp", Profile::Irn);
+    }
+    let mut setup = setup(topology, set, scheme);
+    let control = ["nscc", "dctcp", "smartt", "none"][kind];
+    uet(&mut setup).set("congestion_control", &text(control)).unwrap();
+    uet(&mut setup).ack_every = ack_every;
+    setup
+}
+
+/// Flows from many hosts of leaf 1, and of leaf 2 where `mixed`, to the last host of leaf 1.
+fn incast(hosts_per_leaf: u32, mixed: bool, size: u64) -> anabranch_workload::FlowSet {
+    let to = 2 * hosts_per_leaf - 1;
+    let from = hosts_per_leaf..if mixed { 3 * hosts_per_leaf } else { to };
+    flows(&from.filter(|host| *host != to).map(|host| (host, to, size, u64::from(host))).collect::<Vec<_>>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// A cable that no flow can reach has no effect, whichever it is.
+    #[test]
+    fn links_that_no_flow_meets_change_nothing(
+        hosts in 3u32..10, kind in 0usize..5, ack_every in 1u32..9, spine in 0..SPINES, size in 1u64..400_000,
+        mixed in any::<bool>(), mbps in 100u64..1_000_000, delay_ns in 0u64..200_000, scheme in 0usize..3,
+    ) {
+        let scheme = ["ops", "reps", "prime"][scheme];
+        let fabric = leaf_spine(hosts, "100Gbps", "500ns");
+        let mut other = fabric.clone();
+        // Leaf 0 sends and receives nothing.
+        change(&mut other, &format!("leaf0-spine{spine}"), Rate(mbps * 1_000_000), Time::from_ns(delay_ns));
+        let [plain, odd] =
+            [fabric, other].map(|fabric| run(&under(fabric, incast(hosts, mixed, size), kind, ack_every, scheme)));
+        prop_assert_eq!(rows(&plain), rows(&odd));
+    }
+
+    /// Schemes count with the fastest path, which a host measures, as long as one spine is healthy: 4160 B and 64 B at 80 ps per
+    /// byte, and 500 ns in both directions, over four links, are 5351.68 ns.
+    #[test]
+    fn schemes_count_with_the_fastest_path(
+        healthy in 0..SPINES, slow in prop::collection::vec((1u64..100, 0u64..200_000), SPINES as usize), leaf in 0u32..2,
+    ) {
+        let mut fabric = leaf_spine(2, "100Gbps", "500ns");
+        for (spine, (gbps, delay)) in slow.into_iter().enumerate().filter(|(spine, _)| *spine as u64 != healthy) {
+            change(&mut fabric, &format!("leaf{leaf}-spine{spine}"), Rate::gbps(gbps), Time::from_ns(500 + delay));
+        }
+        let record = Record::default();
+        let mut setup = setup(fabric, flows(&[(0, 2, 100_000, 0)]), "flowlet");
+        setup.measure.record = Some(record.clone());
+        run(&setup);
+        let opened = record.take().into_iter().find_map(|entry| match entry.call {
+            Call::Open(opened) => Some(opened),
+            _ => None,
+        });
+        let opened = opened.expect("a flow");
+        prop_assert_eq!(opened.info().base_rtt, Time::from_ps(5_351_680));
+        // 66,896 B of 4160 B each.
+        prop_assert_eq!(opened.info().bdp_packets, 17);
+    }
+
+    /// Where switches trim and nothing is dropped, nothing times out, under every window rule, also where a link is slow in
+    /// one direction for a while.
+    #[test]
+    fn nothing_times_out_where_nothing_is_lost(
+        hosts in 3u32..20, kind in 0usize..4, ack_every in 1u32..17, size in 1u64..1_500_000, mixed in any::<bool>(),
+        slow in 1u64..101, scheme in 0usize..3, seed in any::<u64>(), weights in 0usize..3,
+        degraded in prop::option::of((any::<prop::sample::Index>(), 20_000_000u64..100_000_000_000, 0u64..100)),
+    ) {
+        let scheme = ["ops", "reps", "prime"][scheme];
+        let mut fabric = leaf_spine(hosts, "100Gbps", "500ns");
+        change(&mut fabric, "leaf2-spine1", Rate::gbps(slow), Time::from_us(1));
+        let mut set = incast(hosts, mixed, size);
+        if weights > 0 {
+            set.flows.iter_mut().for_each(|flow| flow.class = (flow.src % 2) as u8);
+        }
+        let links: Vec<_> = fabric.link_ids().collect();
+        let mut setup = Setup { seed, ..under(fabric, set, kind, ack_every, scheme) };
+        setup.faults.extend(degraded.map(|(link, rate, at)| Fault {
+            at: Time::from_us(at),
+            action: FaultAction::Degrade(Rate(rate)),
+            links: vec![links[link.index(links.len())]],
+            number: Some(0),
+            data_only: false,
+            detect_at: None,
+        }));
+        if weights > 0 {
+            setup.fabric.classes = vec!["first".into(), "second".into()];
+            setup.fabric.set("scheduling", &text(["", "strict", "wrr"][weights])).unwrap();
+            setup.fabric.class_weights = if weights == 2 { vec![9, 1] } else { vec![] };
+        }
+        let result = run(&setup);
+        prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
+        prop_assert!(result.counters.dropped > Some(0) || result.counters.timeouts == Some(0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// However many messages go to one host, headers of trimmed packets take no more than their share: data has the rest.
+    #[test]
+    fn trimmed_headers_do_not_starve_data(
+        messages in 1u32..4_000, share in prop_oneof![Just(0.05), Just(0.25), Just(0.5)], scheme in 0usize..3, seed: u64,
+    ) {
+        let list: Vec<_> = (0..messages).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
+        let mut setup = setup(leaf_spine_128(), flows(&list), ["ops", "reps", "prime"][scheme]);
+        setup.seed = seed;
+        setup.fabric.set("trimmed_class", &Raw::Float(share)).unwrap();
+        let result = run(&setup);
+        prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
+        // Five packets per message, with their headers on the wire; 100 us for the first and the last packets and timeouts.
+        let wire = Rate::gbps(100).wire_time(u64::from(messages) * (20_000 + 5 * 64));
+        let allowed = wire.ps() as f64 / (1.0 - share) * 1.05 + 100e6;
+        prop_assert!((result.simulated.ps() as f64) < allowed, "{}, allowed {allowed} ps", result.simulated);
+    }
+}
+
+/// Headers that precede data starve it; a run that stalls names the port.
+#[test]
+fn a_stall_names_the_port_full_of_headers() {
+    let list: Vec<_> = (0..4_000).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
+    let mut setup = setup(leaf_spine_128(), flows(&list), "ops");
+    setup.fabric.set("trimmed_class", &text("control")).unwrap();
+    setup.limits.stall_after = Some(4);
+    let result = run(&setup);
+    let (port, bytes) = result.stalled_port.clone().expect("a stall");
+    assert!(port == "leaf0->host0" && bytes > 10_000, "{port}, {bytes} B");
+}
+
+/// Schemes of every kind: by hash, by index, by queue, by flowlet, with and without memory. Not CONGA, which by default
+/// compares four paths in a row, as the recorded model does: the first and the last of all paths are compared less often.
+const SCHEMES: [&str; 12] =
+    ["ops", "reps", "prime", "co-prime", "ecmp", "ar", "drill", "letflow", "flowbender", "plb", "hopper", "qp-spray"];
+
+/// Mean and slowest completion times of seeds, each with the mean and the variance of that mean.
+fn distribution(runs: impl Iterator<Item = Setup>) -> [(f64, f64); 2] {
+    let (mut means, mut slowest) = (Vec::new(), Vec::new());
+    for setup in runs {
+        let times: Vec<f64> = run(&setup).flows.iter().map(|flow| flow.fct_rx.expect("complete").ps() as f64).collect();
+        means.push(times.iter().sum::<f64>() / times.len() as f64);
+        slowest.push(times.into_iter().fold(0.0, f64::max));
+    }
+    [means, slowest].map(|values| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        (mean, squares / (count - 1.0) / count)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Other names for equals, and another order of the flows that follows from them, give the same distribution of times over
+    /// seeds: leaves, spines, parallel cables (one of which is slow) and hosts. Within five deviations of a difference of
+    /// means, or a thousandth.
+    #[test]
+    fn names_of_equals_do_not_matter(
+        leaves in Just([0u32, 1, 2]).prop_shuffle(), spine in 0..SPINES, second: bool,
+        hosts in Just([0u32, 1, 2, 3]).prop_shuffle(), kind in 0usize..5, scheme in 0..SCHEMES.len(), size in 20_000u64..400_000,
+    ) {
+        const HOSTS: u32 = 4;
+        let keys = [
+            ("leaves", Raw::Int(LEAVES.into())), ("spines", Raw::Int(SPINES as i64)),
+            ("hosts_per_leaf", Raw::Int(HOSTS.into())), ("links_per_spine", Raw::Int(2)), ("link_rate", text("100Gbps")),
+        ];
+        let setup = |leaves: [u32; 3], spine: u64, second: bool, hosts: [u32; 4], seed: u64| {
+            let mut fabric = topology("leaf-spine", &keys);
+            let cable = format!("leaf{}-spine{spine}{}", leaves[0], if second { "#1" } else { "" });
+            change(&mut fabric, &cable, Rate::gbps(20), Time::from_us(1));
+            let host = |leaf: u32, host: u32| leaves[leaf as usize] * HOSTS + hosts[host as usize];
+            // Between leaves, within one, and an incast.
+            let mut list: Vec<_> = (0..HOSTS).map(|i| (host(0, i), host(1, (i + 1) % HOSTS), size, 0)).collect();
+            list.extend((0..2).map(|i| (host(2, i), host(2, i + 2), size, 0)));
+            list.extend((0..3).map(|i| (host(2, i), host(0, 3), size / 2, 1_000_000)));
+            Setup { seed, ..under(fabric, flows(&list), kind, 4, SCHEMES[scheme]) }
+        };
+        let one = distribution((0..40).map(|seed| setup([0, 1, 2], 0, false, [0, 1, 2, 3], seed)));
+        let other = distribution((100..140).map(|seed| setup(leaves, spine, second, hosts, seed)));
+        for (one, other) in one.into_iter().zip(other) {
+            let allowed = 5.0 * (one.1 + other.1).sqrt() + one.0 / 1000.0;
+            prop_assert!((one.0 - other.0).abs() < allowed, "{} and {}, allowed {allowed} ps", one.0, other.0);
+        }
+    }
+}
+
+/// One flow alone fills its links: its last byte arrives at the closed form, and nothing is retransmitted. Two hosts of a
+/// switch, with d of delay per link and w of wire time per full packet: 2 (w + d) for the first packet, then w for each other.
+#[test]
+fn a_lone_flow_fills_links_of_any_rate_and_length() {
+    let rates = ["1Mbps", "1Gbps", "10Gbps", "100Gbps", "400Gbps", "3.2Tbps"];
+    let delays = ["10ns", "50ns", "1us", "500us", "2ms", "10ms", "50ms"];
+    for (rate, delay) in rates.iter().flat_map(|rate| delays.iter().map(move |delay| (*rate, *delay))) {
+        let packets = if rate == "1Mbps" { 40 } else { 1000 };
+        for kind in 0..5 {
+            let (payload, header) = if kind == 4 { (1000, 48) } else { (4096, 64) };
+            let fabric = leaf_spine(2, rate, delay);
+            let link = fabric.link(fabric.host_uplink(0)).rate;
+            let mut setup = under(fabric, flows(&[(0, 1, packets * payload, 0)]), kind, 4, "ops");
+            setup.limits.time_limit = Time::from_ms(100_000);
+            setup.limits.stall_after = Some(4);
+            let result = run(&setup);
+            let wire = link.wire_time(payload + header);
+            let first = (wire + delay.parse::<Time>().unwrap()) * 2;
+            // At 3.2 Tb/s a packet takes no whole number of picoseconds: the rest carries over.
+            let expected = first + link.wire_time((payload + header) * (packets - 1));
+            let found = result.flows[0].fct_rx.expect("complete");
+            let off = found.ps().abs_diff(expected.ps());
+            assert!(off <= 2, "{rate}, {delay}, transport {kind}: {found}, expected {expected}");
+            assert_eq!(result.counters.retransmitted, Some(0), "{rate}, {delay}, transport {kind}");
+        }
+    }
+}
+
+/// A step of a ring is a message per rank: with a BDP of a few packets each still fills its link.
+#[test]
+fn short_links_are_filled_whatever_the_coalescing() {
+    for ack_every in [1, 2, 4, 16, 64] {
+        let mut setup = setup(leaf_spine(2, "400Gbps", "10ns"), flows(&[(0, 1, 2000 * 4096, 0)]), "ops");
+        uet(&mut setup).ack_every = ack_every;
+        // 4160 B take 83,200 ps: 2000 of them, one more hop, and two delays of 10 ns.
+        assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(2001 * 83_200 + 2 * 10_000)), "{ack_every}");
+    }
+}
+
+/// Two links of 10 ms: a reply takes 40 ms. `uet` refuses a shorter timeout; that of `roce` is lengthened.
+#[test]
+fn no_timeout_is_shorter_than_a_round_trip() {
+    let fabric = || leaf_spine(2, "1Gbps", "10ms");
+    let set = || flows(&[(0, 1, 40_960, 0)]);
+    let mut refused = setup(fabric(), set(), "ops");
+    uet(&mut refused).rto = Auto::Value(Time::from_ms(39));
+    let error = anabranch_sim::run(&refused, 1, &mut |_| true).expect_err("refused").to_string();
+    assert!(error.contains("transport.rto: found 39ms") && error.contains("base round trip"), "{error}");
+    let mut irn = roce_setup(fabric(), set(), "ecmp", Profile::Irn);
+    (roce(&mut irn).rto_low, roce(&mut irn).rto_high) =
+        (Auto::Value(Time::from_us(100)), Auto::Value(Time::from_us(100)));
+    assert_eq!(run(&irn).counters.retransmitted, Some(0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A window is reported as too short exactly if a lone long flow is slower than over its link alone; the window named fills it.
+    #[test]
+    fn short_windows_are_reported(
+        mbps in 1_000u64..900_000, delay_ns in 1u64..20_000, ack_every in 1u32..17, packets in 1u64..80, far in any::<bool>(),
+        is_roce in any::<bool>(),
+    ) {
+        // Pacing rounds at each packet, but not at these rates.
+        let paced = [1_000, 10_000, 25_000, 40_000, 100_000, 200_000, 400_000, 800_000];
+        let mbps = if is_roce { paced[mbps as usize % paced.len()] } else { mbps };
+        let fabric = leaf_spine(2, &format!("{mbps}Mbps"), &format!("{delay_ns}ns"));
+        let lone = |window: u64, size: u64| {
+            let set = flows(&[(0, if far { 2 } else { 1 }, size, 0)]);
+            if is_roce {
+                let mut setup = roce_setup(fabric.clone(), set, "ecmp", Profile::Irn);
+                setup.fabric.set("ecn", &Raw::Bool(false)).unwrap();
+                let options = [("congestion_control", "none"), ("rto_low", "1s"), ("rto_high", "1s")];
+                options.iter().for_each(|(key, value)| roce(&mut setup).set(key, &text(value)).unwrap());
+                roce(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+                return setup;
+            }
+            let mut setup = unconstrained(setup(fabric.clone(), set, "ecmp"));
+            uet(&mut setup).set("rto", &text("1s")).unwrap();
+            uet(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+            uet(&mut setup).ack_every = ack_every;
+            setup
+        };
+        let packet = if is_roce { 1000 } else { 4160 };
+        let is_slow = |setup: &Setup| {
+            let flow = &run(setup).flows[0];
+            // Times round to picoseconds at each link.
+            flow.fct_rx.unwrap() > flow.ideal_rx + Time::from_ps(10)
+        };
+        let size = 3_000_000;
+        let short = lone(packets * packet, size);
+        let reported = anabranch_fabric::short_window(&short);
+        prop_assert_eq!(reported.is_some(), is_slow(&short), "{:?}", reported);
+        if let Some(text) = reported {
+            let filling: u64 = text.rsplit('"').nth(1).and_then(|bytes| bytes.strip_suffix('B')?.parse().ok()).expect("bytes");
+            prop_assert!(!is_slow(&lone(filling, size)));
+            prop_assert_eq!(anabranch_fabric::short_window(&lone(filling, size)), None);
+        }
+        prop_assert_eq!(anabranch_fabric::short_window(&lone(packets * packet, packets * packet / 2)), None, "short flows");
+    }
+}

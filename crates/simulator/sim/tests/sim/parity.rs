@@ -1,0 +1,142 @@
+//! The simulator and the wire run the same schemes: records replay identically in a fresh scheme, and a flow without
+//! network feedback sends the same tags over both, in the same time.
+
+#[path = "../../../../network/wire/tests/wire/common/mod.rs"]
+mod wire;
+
+use crate::common::*;
+use anabranch_backend::Setup;
+use anabranch_endpoint::{Settings, header};
+use anabranch_lb::{
+    Call, Decision, Record, RecordEntry,
+    registry::{HostParameters, TagKind},
+    replay,
+};
+use anabranch_random::Stream;
+use anabranch_settings::{Auto, Parameters, Raw};
+use anabranch_topology::NodeId;
+use anabranch_transport::{TransportParameters, uet::UetTransport};
+use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_wire::memory::Link;
+
+/// The switch side for a host scheme's tags.
+fn partner(tags: TagKind) -> &'static str {
+    match tags {
+        TagKind::Entropy => "ecmp",
+        TagKind::MultiPart => "ev-index",
+        TagKind::Guided => "source-guided",
+        TagKind::Category => "coarse-guided",
+    }
+}
+
+#[test]
+fn recorded_decisions_follow_from_recorded_calls() {
+    for host in HostParameters::each() {
+        let tags = host.capabilities().tags();
+        let pair = format!("{}+{}", host.name(), partner(tags));
+        let guided = matches!(tags, TagKind::Guided | TagKind::Category);
+        let graph = match guided {
+            true => topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]),
+            false => fat_tree(2, 8),
+        };
+        let flows = permutation(&graph, 300_000, 1);
+        let transport = match guided {
+            true => UetTransport::spritz(),
+            false => UetTransport::default(),
+        };
+        let (transport, record) = (TransportParameters::Uet(transport), Record::default());
+        let mut setup = Setup { transport, ..setup(graph, flows, &pair) };
+        setup.measure.record = Some(record.clone());
+        run(&setup);
+        let entries = record.take();
+        let host = &setup.load_balancers[0].host;
+        let answers = replay(&entries, &mut |key| host.build(setup.seed, key))
+            .unwrap_or_else(|differs| panic!("{}: {differs:?}", host.name()));
+        // 300 kB are 74 packets, of 32 hosts at least.
+        assert!(answers >= 32 * 74, "{}: {answers}", host.name());
+    }
+}
+
+const MTU: u64 = 1000;
+const PACKETS: u64 = 200;
+/// Headers of our datagrams, UDP, IPv4 and Ethernet.
+const HEADER: u64 = header::DATA_HEADER as u64 + 42;
+const HOP: Time = Time::from_us(1);
+
+fn transport() -> TransportParameters {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.header, uet.uet.ack_size) = (Bytes(MTU), Bytes(HEADER), Bytes(HEADER));
+    (uet.uet.window, uet.uet.ack_every) = (Auto::Value(BytesOrBdp::Bytes(1 << 20)), 1);
+    uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
+    TransportParameters::Uet(uet)
+}
+
+fn tags(entries: &[RecordEntry]) -> Vec<u32> {
+    let tag = |entry: &RecordEntry| match &entry.call {
+        Call::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(*tag),
+        _ => None,
+    };
+    entries.iter().filter_map(tag).collect()
+}
+
+/// Tags and completion time of a flow between two hosts with eight paths.
+fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(8)),
+        ("hosts_per_leaf", Raw::Int(1)),
+        ("link_rate", text("10Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    let graph = topology("leaf-spine", &keys);
+    let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
+    (flows.flows[0].key, flows.flows[0].connection) = (key, key);
+    let host_key = graph.key(NodeId(0));
+    let record = Record::default();
+    let mut setup = Setup { transport: transport(), ..setup(graph, flows, &format!("{scheme}+{switch}")) };
+    setup.measure.record = Some(record.clone());
+    let result = run(&setup);
+    (tags(&record.take()), result.flows[0].fct_ack.unwrap(), host_key)
+}
+
+fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
+    let settings = Settings {
+        transport: transport(),
+        scheme: HostParameters::named(scheme).unwrap(),
+        host_key,
+        rate: Rate::gbps(10),
+        catch_up: Time::ZERO,
+        labels: 8,
+        ..Settings::default()
+    };
+    // Four hops of 1 us; each of three switches stores and forwards.
+    let wire = |bytes: u64| Rate::gbps(10).wire_time(bytes);
+    let link = |bytes: u64| Link::new(Rate::gbps(10), HOP * 4 + wire(bytes) * 3);
+    let mut pair = wire::Pair::new(1, &link(MTU + HEADER), [settings.clone(), settings]);
+    for label in 0..8 {
+        pair.network.set(1, 0, label, link(HEADER));
+    }
+    let record = Record::default();
+    pair.open();
+    pair.hosts[0].endpoint().0.record(&record);
+    let start = pair.network.now();
+    pair.send(0, 0, vec![1u8; (PACKETS * MTU) as usize]);
+    assert!(pair.run(start + Time::from_us(100_000), &mut |pair| !pair.sent[0].is_empty()));
+    (tags(&record.take()), pair.sent[0][0].2 - start)
+}
+
+#[test]
+fn oblivious_schemes_send_the_same_tags_in_the_same_time() {
+    let key = Stream::keyed(1, 0, "stream").bits();
+    let full = Rate::gbps(10).wire_time(MTU + HEADER);
+    for (scheme, switch) in
+        [("ecmp", "ecmp"), ("ops", "ecmp"), ("rr", "ecmp"), ("co-prime", "ev-index"), ("qp-spray", "ecmp")]
+    {
+        let (theirs, simulated, host_key) = simulated(scheme, switch, key);
+        let (ours, measured) = over_memory(scheme, host_key);
+        assert_eq!(theirs.len(), PACKETS as usize, "{scheme}");
+        assert_eq!(ours, theirs, "{scheme}");
+        let apart = simulated.max(measured) - simulated.min(measured);
+        assert!(apart < full, "{scheme}: {simulated} simulated, {measured} over memory");
+    }
+}

@@ -1,0 +1,51 @@
+//! The mode of execution and the measurements do not affect results. The soak (`anabranch-soak`) draws such runs at random.
+
+use crate::common::*;
+use anabranch_backend::{Measure, Setup};
+use anabranch_settings::Never;
+use anabranch_sim::{How, Split, Timing, run_with};
+use anabranch_topology::{FaultKind, FaultParameters, LinkId};
+use anabranch_units::Time;
+
+/// Regression: samples advanced NICs such that probes queued there lost their time stamp.
+#[test]
+fn measuring_does_not_change_what_is_measured() {
+    let topology = leaf_spine_128();
+    let links: Vec<LinkId> = (0..topology.hosts).map(|host| topology.host_uplink(host)).collect();
+    let flows = random_flows(&topology, 600, 2_000_000, 200_000_000, 5);
+    let plain = roce_setup(topology, flows, "hopper", Profile::Irn);
+    let measure = Measure { series_links: links, series_interval: Time::from_us(1), ..Measure::default() };
+    let measured = Setup { measure, ..plain.clone() };
+    let (plain, measured) = (run(&plain), run(&measured));
+    assert!(plain.counters.probes.unwrap() > 100, "{}", plain.counters.probes.unwrap());
+    assert_eq!(plain.counters.probes.unwrap(), measured.counters.probes.unwrap());
+    assert_eq!(plain.fingerprint, measured.fingerprint);
+    assert_eq!(measured.series.len(), 128);
+}
+
+/// Regression: host schemes were notified of dead paths before earlier transmissions of their NICs had been processed.
+#[test]
+fn detected_faults_take_effect_at_their_time() {
+    for scheme in ["prime", "co-prime", "reps"] {
+        let topology = fat_tree(2, 8);
+        let flows = permutation(&topology, 1 << 20, 3);
+        let mut setup = setup(topology, flows, scheme);
+        for (kind, at) in [(FaultKind::LinkDown, 7), (FaultKind::LinkUp, 19)] {
+            let fault = FaultParameters {
+                kind,
+                at: Time::from_us(at),
+                links: vec!["leaf0-spine1".into(), "leaf2-spine3".into()],
+                detect_after: Never::Value(Time::from_ns(2_345)),
+                ..FaultParameters::default()
+            };
+            let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
+            setup.faults.extend(faults);
+        }
+        let fingerprints: Vec<Option<u64>> = [(1, Split::Cells), (2, Split::Cells), (3, Split::Cells), (1, Split::One)]
+            .into_iter()
+            .flat_map(|(threads, split)| [Timing::Lazy, Timing::Eager].map(|timing| How { threads, timing, split }))
+            .map(|how| run_with(&setup, how, &mut |_| true).expect("a run").fingerprint)
+            .collect();
+        assert!(fingerprints.iter().all(|one| *one == fingerprints[0]), "{scheme}: {fingerprints:x?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Assertions about comparisons, against means by hand.
+
+use crate::common::{self, flow, meta, one_flow as summary, result, unfinish};
+use anabranch_report::{Assertion, Comparison, Summary};
+use anabranch_units::Time;
+
+fn schemes() -> Vec<String> {
+    ["ecmp", "prime", "prime.2", "hf2t+letflow"].map(String::from).to_vec()
+}
+
+/// Means over two seeds: ecmp 4, prime 2, prime.2 3.
+fn comparison() -> Comparison {
+    let runs: Vec<Summary> = [("ecmp", [3.0, 5.0]), ("prime", [1.5, 2.5]), ("prime.2", [2.0, 4.0])]
+        .into_iter()
+        .flat_map(|(scheme, values)| values.into_iter().zip(1..).map(move |(v, seed)| summary(scheme, seed, v)))
+        .collect();
+    Comparison::new(&runs, &schemes(), "ecmp")
+}
+
+fn parse(text: &str) -> Result<Assertion, String> {
+    Assertion::parse(text, &schemes(), |_, _| None).map_err(|error| error.message)
+}
+
+#[test]
+fn means_are_compared_with_numbers_and_each_other() {
+    let comparison = comparison();
+    for (text, holds) in [
+        ("prime.slowdown_p99 < 2.1", true),
+        ("prime.slowdown_p99 < 2", false),
+        ("prime.slowdown_p99 <= 2", true),
+        ("4>=ecmp.slowdown_p99", true),
+        ("ecmp.slowdown_p99 > 4", false),
+        ("prime.slowdown_p99 < ecmp.slowdown_p99", true),
+        ("prime.slowdown_p99 <= 0.5 * ecmp.slowdown_p99", true),
+        ("prime.slowdown_p99 < 0.4*ecmp.slowdown_p99", false),
+        // A name with a dot is not read as `prime` with a workload `2`.
+        ("prime.2.slowdown_p99 > 2.9", true),
+        ("1e-3 < prime.fct_mean", true),
+    ] {
+        let checked = parse(text).expect(text).check(&comparison);
+        assert_eq!(checked.holds, Some(holds), "{}", checked.text);
+    }
+    let checked = parse("prime.slowdown_p99 < 0.4 * ecmp.slowdown_p99").unwrap().check(&comparison);
+    assert!(
+        checked.text.ends_with("prime.slowdown_p99 is 2.000, 0.4 * ecmp.slowdown_p99 is 1.600"),
+        "{}",
+        checked.text
+    );
+}
+
+#[test]
+fn what_is_unknown_does_not_hold() {
+    let mut open = flow(0, 300_000, Time::ZERO, 2.0);
+    unfinish(&mut open);
+    let runs = [
+        common::summary(&result(vec![open, flow(1, 300_000, Time::ZERO, 1.0)]), &meta("prime", 1)),
+        summary("ecmp", 1, 2.0),
+    ];
+    let comparison = Comparison::new(&runs, &schemes(), "ecmp");
+    for (text, reason) in [
+        ("prime.slowdown_p99 < 9", "1 flows did not finish"),
+        ("prime.2.slowdown_p99 < 9", "it has no run"),
+        ("ecmp.webb.slowdown_p99 < 9", "no workload is called `webb`"),
+    ] {
+        let checked = parse(text).expect(text).check(&comparison);
+        assert!(checked.holds.is_none() && checked.text.contains(reason), "{}", checked.text);
+    }
+}
+
+#[test]
+fn invalid_assertions() {
+    for (text, words) in [
+        ("prime.slowdown_p99", "found no operator"),
+        ("1 < 2", "found two numbers"),
+        ("prmie.slowdown_p99 < 2", "the schemes are ecmp, prime"),
+        ("prime.slowdown_p98 < 2", "no metric is called `slowdown_p98`"),
+        ("prime < 2", "expected a number or SCHEME.METRIC"),
+        ("x * prime.slowdown_p99 < 2", "found `x` before `*`"),
+        ("nan < prime.slowdown_p99", "expected a number"),
+        ("prime.slowdown_p99 < ", "expected a number"),
+    ] {
+        let message = parse(text).expect_err(text);
+        assert!(message.contains(words), "{text}: {message}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Tests of `anabranch-scenario`: one program, with a module for each subject.
+
+mod citations;
+mod dead_ends;
+mod foreign;
+mod fuzz;
+mod mistakes;
+mod schema;
+mod servers;
+mod workloads;

@@ -1,0 +1,3 @@
+//! Tests of `anabranch-soak`: one program, with a module for each subject.
+
+mod soak;
