@@ -471,7 +471,7 @@ pub(crate) struct Trace {
 pub(crate) struct Report {
     /// Directory written by `run`, `compare` or `sweep`
     pub(crate) dir: PathBuf,
-    /// Also draw figures for ACM and IEEE columns (PGF, SVG, PDF) or for slides (SVG, PDF, PNG), with their captions
+    /// Also draw figures for ACM and IEEE columns (SVG, PDF) or for slides (SVG, PDF, PNG), with their captions
     #[arg(long, value_enum, default_value_t)]
     pub(crate) style: Style,
     /// Add figures of all workloads pooled

@@ -73,7 +73,7 @@ fn figures_of_a_style_are_drawn_beside_the_page() {
     for directory in ["acm-column", "acm-text", "ieee-column", "ieee-text"] {
         assert!(shown.contains(&format!("out/figures/{directory}\n")), "{shown}");
         // A figure per workload, as on the page.
-        assert!(folder.0.join(format!("out/figures/{directory}/fct_ratio-burst.pgf")).exists(), "{directory}");
+        assert!(folder.0.join(format!("out/figures/{directory}/fct_ratio-burst.pdf")).exists(), "{directory}");
     }
     assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), page, "the page is the same");
     succeeds(&folder, &["verify", "out"]);

@@ -2,8 +2,7 @@ use super::{
     caption::Caption,
     layout::{Layout, PAGE},
     model::Figure,
-    pdf::{Letters, to_pdf},
-    pgf::to_pgf,
+    pdf::to_pdf,
     png::{shapes, to_png, to_svg},
 };
 use crate::{error::ReportError, manifest::FileEntry, staging::Staging};
@@ -28,7 +27,7 @@ impl FigureFiles {
         let shapes = shapes(name, &figure.svg)?;
         let contents = FigureFiles {
             svg: to_svg(&shapes, &figure.title, provenance),
-            pdf: to_pdf(&shapes, Letters::Shapes, &figure.title, provenance),
+            pdf: to_pdf(&shapes, &figure.title, provenance),
             png: to_png(name, &shapes, provenance)?,
             csv: figure.to_csv(),
         };
@@ -53,9 +52,8 @@ pub(crate) fn stage_style(
         for extension in layout.extensions {
             let content: Vec<u8> = match *extension {
                 "svg" => with_fonts(&figure.svg).into_bytes(),
-                "pdf" => to_pdf(&tree, Letters::Text, &figure.title, provenance),
+                "pdf" => to_pdf(&tree, &figure.title, provenance),
                 "png" => to_png(&figure.file, &tree, provenance)?,
-                "pgf" => to_pgf(&tree, &caption.text(figure)).into_bytes(),
                 _ => caption.file(figure, layout).into_bytes(),
             };
             staging.write_all(&figure.path(layout, extension), content)?;

@@ -59,7 +59,7 @@ pub(crate) const PAGE: Layout = Layout {
 const fn paper(folder: &'static str, fits: &'static str, tex_points: f64) -> Layout {
     let (width, height) = (Some(tex_points * TEX), Some(PAPER_HEIGHT));
     let plot = (0.62, 170.0);
-    Layout { folder, fits, width, height, plot, points: 0.75, extensions: &["pgf", "svg", "pdf", "txt"] }
+    Layout { folder, fits, width, height, plot, points: 0.75, extensions: &["svg", "pdf", "txt"] }
 }
 
 /// 8.2 of the 9 inches of a column, which leave a caption of a few lines.
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn folders_of_styles_are_known() {
-        assert_eq!(style_folder("figures/acm-column/a.pgf"), Some("acm-column"));
+        assert_eq!(style_folder("figures/acm-column/a.pdf"), Some("acm-column"));
         assert_eq!(style_folder("figures/slide/a.svg"), Some("slide"));
-        for name in ["figures/a.svg", "figures/mine/a.svg", "acm-column/a.pgf"] {
+        for name in ["figures/a.svg", "figures/mine/a.svg", "acm-column/a.pdf"] {
             assert_eq!(style_folder(name), None, "{name}");
         }
     }

@@ -14,7 +14,7 @@ const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
 /// PNG pixels per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
-pub(super) fn fonts() -> Arc<fontdb::Database> {
+fn fonts() -> Arc<fontdb::Database> {
     static FONTS: OnceLock<Arc<fontdb::Database>> = OnceLock::new();
     let load = || {
         let mut fonts = fontdb::Database::new();

@@ -58,7 +58,7 @@ fn figures_of_a_paper_fit_its_columns() {
     assert!(drawn.figures >= 5, "{drawn:?}");
     for (folder, points) in WIDTHS {
         let (folder, inches) = (dir.join("figures").join(folder), points / 72.27);
-        for extension in ["svg", "pdf", "pgf", "txt"] {
+        for extension in ["svg", "pdf", "txt"] {
             assert_eq!(files(&folder, extension).len(), drawn.figures, "{} {extension}", folder.display());
         }
         for path in files(&folder, "svg") {
@@ -82,21 +82,6 @@ fn figures_of_a_paper_fit_its_columns() {
         for path in files(&folder, "pdf") {
             let pdf = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
             assert!((number(&pdf, "/MediaBox [0 0 ") / 72.0 - inches).abs() < 0.01, "{}", path.display());
-            for word in ["/FontFile3", "/ToUnicode", "/Identity-H", "/Inter-Regular"] {
-                assert!(pdf.contains(word), "{} has no {word}", path.display());
-            }
-        }
-        for path in files(&folder, "pgf") {
-            let pgf = fs::read_to_string(&path).unwrap();
-            assert!(
-                (number(&pgf, "{\\pgfpointorigin}{\\pgfpoint{") / 72.0 - inches).abs() < 0.01,
-                "{}",
-                path.display()
-            );
-            let sizes: BTreeSet<&str> =
-                pgf.split("\\fontsize{").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
-            assert!(sizes.iter().all(|size| ["8", "9"].contains(size)), "{}: {sizes:?}", path.display());
-            assert!(pgf.starts_with("% Needs \\usepackage{pgf}") && pgf.is_ascii(), "{}", path.display());
         }
         for path in files(&folder, "txt") {
             let text = fs::read_to_string(&path).unwrap().replace('\n', " ");
@@ -142,11 +127,11 @@ fn figures_of_a_style_stay_until_results_change() {
     report_styled(&dir, FigureStyle::Slides, false).unwrap();
     report(&dir).unwrap();
     let listed = |name: &str| Manifest::read(&dir).unwrap().unwrap().file(name).is_some();
-    for name in ["figures/acm-column/fct_ratio.pgf", "figures/slide/fct_ratio.svg"] {
+    for name in ["figures/acm-column/fct_ratio.pdf", "figures/slide/fct_ratio.svg"] {
         assert!(listed(name) && dir.join(name).exists(), "{name}");
     }
     write(&dir, 4, |_, _| {});
-    for name in ["figures/acm-column/fct_ratio.pgf", "figures/slide/fct_ratio.svg"] {
+    for name in ["figures/acm-column/fct_ratio.pdf", "figures/slide/fct_ratio.svg"] {
         assert!(!listed(name) && !dir.join(name).exists(), "{name} shows other results");
     }
 }
@@ -168,43 +153,4 @@ fn captions_state_what_is_not_compared() {
     let text = fs::read_to_string(dir.join("figures/ieee-text/slowdown_cdf.txt")).unwrap().replace('\n', " ");
     assert!(text.contains("n = 1 (seed 1), so there is no interval and no test"), "{text}");
     assert!(!text.contains("95 %"), "{text}");
-}
-
-/// Places every figure of both classes in a page of two columns. `ANABRANCH_KEEP=DIR` keeps the pages.
-#[test]
-#[ignore = "needs pdflatex with pgf: apt-get install texlive-latex-base texlive-pictures"]
-fn figures_stand_in_a_page_of_two_columns() {
-    let dir = folder();
-    write(&dir, 4, |_, _| {});
-    report_styled(&dir, FigureStyle::Paper, false).unwrap();
-    for (class, width, gap) in [("acm", 506.295, 24.0), ("ieee", 516.0, 12.0)] {
-        let figure = |folder: &str, star: &str| -> String {
-            let of = |path: PathBuf| {
-                let name = path.file_stem().unwrap().to_string_lossy().replace('_', "\\_");
-                format!(
-                    "\\begin{{figure{star}}}\\centering\\input{{{}}}\\caption{{{name}}}\\end{{figure{star}}}\\clearpage\n",
-                    path.display()
-                )
-            };
-            files(&dir.join("figures").join(folder), "pgf").into_iter().map(of).collect()
-        };
-        let text = format!(
-            "\\documentclass[twocolumn,10pt]{{article}}\\usepackage{{pgf,color}}\\pagestyle{{empty}}\n\
-             \\setlength\\textwidth{{{width}pt}}\\setlength\\columnsep{{{gap}pt}}\\setlength\\oddsidemargin{{-20pt}}\n\
-             \\setlength\\textheight{{9in}}\\setlength\\topmargin{{-40pt}}\\hfuzz=0.6pt\n\
-             \\begin{{document}}\n{}{}\\end{{document}}\n",
-            figure(&format!("{class}-column"), ""),
-            figure(&format!("{class}-text"), "*"),
-        );
-        let keep = std::env::var_os("ANABRANCH_KEEP").map_or_else(|| dir.to_path_buf(), PathBuf::from);
-        fs::write(keep.join(format!("{class}.tex")), text).unwrap();
-        let output = Command::new("pdflatex")
-            .args(["-interaction=nonstopmode", "-halt-on-error", &format!("{class}.tex")])
-            .current_dir(&keep)
-            .output()
-            .expect("pdflatex");
-        let log = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{log}");
-        assert!(!log.contains("Overfull"), "a figure is wider than its column: {log}");
-    }
 }
