@@ -163,14 +163,15 @@ class Comparison:
     @property
     def runs(self) -> dict[tuple[str, int], Run]:
         """Runs by load balancer (or variant) and seed, in the order requested."""
+        plan = json.loads((self.directory / "plan.json").read_text())
         found = {}
-        for directory in self.directory.glob("runs/*/seed*"):
+        for of in sorted(plan["runs"], key=lambda of: (of["entry"], of["seed"])):
+            directory = self.directory / "runs" / of["run"]
             if (directory / "summary.json").exists():
                 run = _load_run(directory)
                 run._temporary = self._temporary  # type: ignore[attr-defined]
-                found[(run.summary.scheme, run.summary.seed)] = run
-        order = {entry: place for place, entry in enumerate(self._native.entries())}
-        return {key: found[key] for key in sorted(found, key=lambda key: (order.get(key[0], len(order)), key))}
+                found[(plan["entries"][of["entry"]], of["seed"])] = run
+        return found
 
     def rows(self, table: str = "flows") -> Table:
         """Rows of all runs, with their load balancer in the column `entry`; every table has a column with the seed."""
@@ -181,7 +182,7 @@ class Comparison:
         return iter(self.runs.values())
 
     def __repr__(self) -> str:
-        names = ", ".join(dict.fromkeys(scheme for scheme, _ in self.runs))
+        names = ", ".join(self._native.entries())
         return f"<Comparison of {names} in {self.directory}>"
 
 
@@ -254,7 +255,8 @@ def load(directory: str | os.PathLike[str]) -> Any:
     Loads the results in a directory: a Run, a Comparison or a Sweep.
     """
     path = Path(directory)
-    if (path / "sweep.json").exists():
+    plan = path / "plan.json"
+    if plan.exists() and json.loads(plan.read_text())["axes"]:
         from ._sweep import Sweep
 
         return Sweep._in(path)

@@ -225,7 +225,7 @@ def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, sett
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    if (directory / "sweep.json").exists() or (directory / "summary.json").exists():
+    if (directory / "plan.json").exists() or (directory / "summary.json").exists():
         raise ScenarioError(f"{directory} contains other results; tuning needs a separate directory", place="out")
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -157,7 +157,7 @@ def test_rows_come_back_where_no_file_system_is_shared(client: Any, tmp_path: Pa
     def open_again_and_again() -> None:
         """Other processes read the store meanwhile and remove leftovers."""
         while not done.is_set():
-            if (there / "sweep.json").exists():
+            if (there / "plan.json").exists():
                 _native.Store(there).run([], 1, "")
 
     other = threading.Thread(target=open_again_and_again)

@@ -153,7 +153,7 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survi
     small = tmp_path / "small"
     ab.sweep(survival.SCENARIO, survival.OVER, schemes=["ecmp"], seeds=1, out=small)
     run = max(blocks(one) for one in (small / "runs").iterdir())
-    plan = (small / "sweep.json").stat().st_size * 5 + 4096
+    plan = (small / "plan.json").stat().st_size * 5 + 4096
     place = tmp_path / "disk"
     place.mkdir()
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={plan + run * 5 // 2}", "tmpfs", place], capture_output=True)
@@ -247,8 +247,8 @@ def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
     rejected("single run", out=tmp_path / "run")
     (tmp_path / "file").write_text("")
     rejected("is a file", out=tmp_path / "file")
-    plan = json.loads((out / "sweep.json").read_text())
-    (out / "sweep.json").write_text(json.dumps({**plan, "version": "0.0.1"}))
+    plan = json.loads((out / "plan.json").read_text())
+    (out / "plan.json").write_text(json.dumps({**plan, "version": "0.0.1"}))
     rejected("by version 0.0.1; this is version")
     assert ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out, replace=True).missing == 0
 
@@ -258,7 +258,7 @@ def test_a_damaged_plan_is_told_and_written_anew(tmp_path: Path) -> None:
         return ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=tmp_path, **more)
 
     begun = len(survival.starts(tmp_path)) if sweep().missing == 0 else 0
-    plan = tmp_path / "sweep.json"
+    plan = tmp_path / "plan.json"
     for text in ["", "{", '{"name": "x"}', "\x00"]:
         plan.write_text(text)
         for call in (sweep, lambda: ab.load(tmp_path).table, lambda: len(ab.load(tmp_path))):

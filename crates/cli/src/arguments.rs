@@ -230,7 +230,7 @@ pub(crate) struct Compare {
     /// Repeat finished runs too
     #[arg(long)]
     pub(crate) again: bool,
-    /// Move runs of another comparison in the directory to `earlier-runs`
+    /// Replace tables of another scenario in the directory; its runs stay
     #[arg(long)]
     pub(crate) replace: bool,
     /// Exit with 1 if a flow did not finish
@@ -263,7 +263,7 @@ pub(crate) struct Agree {
     /// Repeat finished runs too
     #[arg(long)]
     pub(crate) again: bool,
-    /// Move runs of another comparison in the directory to `earlier-runs`
+    /// Replace tables of another scenario in the directory; its runs stay
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]

@@ -78,6 +78,5 @@ pub(crate) fn compare(
         plan.execute(&scenario, &directory, threads, permission, watch)
     })?;
     let compared = compared.map_err(error::run)?;
-    let failed = compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect();
-    Ok(Comparison { report: compared.comparison, failed, reused: compared.reused })
+    Ok(Comparison { report: compared.comparison, failed: compared.failed, reused: compared.reused })
 }

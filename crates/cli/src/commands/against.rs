@@ -6,8 +6,7 @@ use crate::{
     table::Table,
 };
 use anabranch_report::{
-    Change, ChangeRow, Changes, Comparison, Manifest, ResultKind, Summary, check_results, finished_runs, read_summary,
-    significant_digits,
+    Change, ChangeRow, Changes, Comparison, Manifest, ResultKind, Summary, check_results, read_runs, significant_digits,
 };
 use anabranch_scenario::{
     ScenarioError,
@@ -92,10 +91,7 @@ pub(super) fn earlier(
             changed.push(format!("{key} {} to {}", word(before), word(now)));
         }
     }
-    let mut runs = Vec::new();
-    for path in finished_runs(old)? {
-        runs.extend(read_summary(&path)?);
-    }
+    let runs: Vec<Summary> = read_runs(old)?.into_iter().map(|(summary, _)| summary).collect();
     let known: Vec<String> = runs.iter().map(|run| run.scheme.clone()).collect();
     if !schemes.iter().any(|scheme| known.contains(scheme)) {
         let mut known = known;

@@ -1,7 +1,7 @@
 //! `agree`, and `run` and `compare` on several backends.
 
 use super::{
-    plan_runs::{Seen, ended, failed, run_plan},
+    plan_runs::{Seen, ended, run_plan},
     request::{directory, request, runs_failed, unfinished, unfinished_of},
     run::print_result_paths,
 };
@@ -20,7 +20,7 @@ use anabranch_report::{
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_settings::nearest;
 use anabranch_study::{
-    compare::{ComparePlan, Permission, Request},
+    compare::{ComparePlan, Permission, Request, draw},
     hold::Hold,
 };
 use serde_json::json;
@@ -103,18 +103,17 @@ pub(super) fn compare_backends(
         note(&format!("on `{}`:", plan.backend.name));
         let own = directory.join(plan.backend.name);
         let compared = run_plan(plan, scenario, &own, requested.permission, requested.options, &mut Seen::default())?;
-        let failed = failed(&compared);
         if compared.comparison.is_none() {
             let runs = plan.jobs.len();
-            return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&failed, runs) });
+            return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&compared.failed, runs) });
         }
         {
             let _hold = Hold::take();
-            anabranch_report::report(&own)?;
+            draw(&own)?;
         }
         sides.push(plan.side(&own, &compared));
         open.extend(unfinished_of(&compared.summaries).map(|line| format!("{line} on {}", plan.backend.name)));
-        ended(&compared, &failed, plan.jobs.len())?;
+        ended(&compared, plan.jobs.len())?;
     }
     let inputs = Inputs::of(scenario.inputs());
     let (schemes, metric) = (&plans[0].schemes, requested.metric);

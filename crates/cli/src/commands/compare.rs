@@ -1,7 +1,7 @@
 use super::{
     against::{earlier, print_changes},
     agree::{ComparisonRequest, compare_backends},
-    plan_runs::{Seen, ended, failed, run_plan},
+    plan_runs::{Seen, ended, run_plan},
     request::{directory, request, require_finished, runs_failed, stem},
     run::print_result_paths,
     until_decided::{self, run_until_decided},
@@ -19,7 +19,7 @@ use anabranch_scenario::{
     scenario::Scenario,
 };
 use anabranch_study::{
-    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
+    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request, draw},
     hold::Hold,
     limits::limits,
 };
@@ -91,11 +91,10 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     };
     let runs = plan.jobs.len();
     let _hold = Hold::take();
-    let failed = failed(&compared);
     let Some(comparison) = &compared.comparison else {
-        return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&failed, runs) });
+        return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&compared.failed, runs) });
     };
-    let page = anabranch_report::report(&directory)?;
+    let page = draw(&directory)?;
     let changes = earlier.map(|(old, earlier)| (old, earlier.changes(&compared.summaries, comparison)));
     match arguments.options.format {
         Format::Json => {
@@ -111,7 +110,8 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
                 result["against"] = json!({ "directory": old, "equal": changes.are_none(), "missing": changes.missing,
                                             "unmatched": changes.unmatched, "rows": changes.rows });
             }
-            result["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+            result["failed"] =
+                compared.failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
             print_json(&result);
         }
         Format::Table => {
@@ -124,7 +124,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     print_result_paths(&directory, &page);
     let checked: Vec<Checked> = assertions.iter().map(|assertion| assertion.check(comparison)).collect();
     checked.iter().for_each(|checked| note(&assertion_text(checked)));
-    ended(&compared, &failed, runs)?;
+    ended(&compared, runs)?;
     if arguments.strict {
         require_finished(&compared.summaries)?;
     }

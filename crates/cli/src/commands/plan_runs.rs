@@ -39,11 +39,7 @@ pub(super) fn run_plan(
     Ok(compared)
 }
 
-pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
-    compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
-}
-
-pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
+pub(super) fn ended(compared: &Compared, runs: usize) -> Result<(), Failure> {
     if compared.interrupted {
         note(&format!(
             "partial: {} of {runs} runs are finished; repeat the command to continue",
@@ -51,8 +47,8 @@ pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usiz
         ));
         return Err(Failure::Interrupted);
     }
-    if !failed.is_empty() {
-        return Err(runs_failed(failed, runs));
+    if !compared.failed.is_empty() {
+        return Err(runs_failed(&compared.failed, runs));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::{
     request::request,
 };
 use crate::{arguments::Compare, failure::Failure, printing::note};
-use anabranch_report::{MIN_PAIRS, Manifest, Sequential};
+use anabranch_report::{MIN_PAIRS, Sequential, SweepPlan};
 use anabranch_scenario::{
     ScenarioError,
     backend::BackendEntry,
@@ -53,8 +53,8 @@ pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioEr
 /// Refuses results of another plan: a plan that follows from results has no error rate. Returns the number of seeds that
 /// `directory` has.
 fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
-    let manifest = Manifest::read(directory).ok().flatten().unwrap_or_default();
-    match manifest.until_decided {
+    let plan = SweepPlan::read(directory).ok().flatten().unwrap_or_default();
+    match plan.until_decided {
         Some(there) if there != *sequential => {
             let first = there.looks.first().copied().unwrap_or_default();
             let message = format!(
@@ -67,7 +67,7 @@ fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
                 .help("give these options again to continue, or another directory with --out DIR")
                 .into())
         }
-        _ => Ok(manifest.seeds.len() as u64),
+        _ => Ok(plan.seeds.len() as u64),
     }
 }
 

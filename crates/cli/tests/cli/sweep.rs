@@ -38,8 +38,7 @@ fn sweep_writes_table_figures_page_and_parquet() {
     assert_has(&first, &["scenario", "over", "schemes", "seeds", "baseline", "runs", "sweep", "directory"]);
     assert_eq!((first["runs"].as_u64(), first["reused_runs"].as_u64()), (Some(8), Some(0)));
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
-    for file in
-        ["sweep.json", "sweep.csv", "runs.csv", "manifest.json", "report.html", "flows.parquet", "links.parquet"]
+    for file in ["plan.json", "sweep.csv", "runs.csv", "manifest.json", "report.html", "flows.parquet", "links.parquet"]
     {
         assert!(folder.0.join("out").join(file).exists(), "no {file}");
     }
@@ -89,9 +88,9 @@ fn sweep_writes_table_figures_page_and_parquet() {
 
     // Repeating it runs and writes nothing.
     let stamp = |file: &str| std::fs::metadata(folder.0.join("out").join(file)).unwrap().modified().unwrap();
-    let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
+    let before = (stamp("report.html"), stamp("flows.parquet"), stamp("plan.json"));
     assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
-    assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
+    assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("plan.json")), before);
     let more: Vec<&str> = small()
         .iter()
         .map(|word| match *word {
@@ -177,13 +176,19 @@ fn two_keys_draw_a_heat_map_and_zip_pairs_values() {
     assert_eq!(grid["runs"].as_u64(), Some(16));
     let cells = folder.rows("out/figures/sweep_heat.csv");
     assert_eq!(cells.len(), 4 * 2, "a cell per point and load balancer");
-    let zip = json(&folder.run(&[&arguments[..], &["--zip", "--replace"]].concat()));
+    let zip = json(&folder.run(&[&arguments[..], &["--zip"]].concat()));
     assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
     assert!(!folder.0.join("out/figures/sweep_heat.csv").exists(), "a zip is no map");
-    // Another sweep in the same store is refused without --replace.
-    let output = folder.run(&arguments);
+    // The grid is still there: tables and figures are of the last command.
+    assert_eq!(json(&folder.run(&arguments))["reused_runs"].as_u64(), Some(16));
+    assert!(folder.0.join("out/figures/sweep_heat.csv").exists());
+    let output = folder.run(&[&arguments[..], &["--set", "name=other", "--set", "workload.0.name=w"]].concat());
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("another sweep") && stderr(&output).contains("--replace"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("another scenario") && stderr(&output).contains("--replace"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -477,28 +482,33 @@ fn variants_compare_with_load_balancers() {
     assert_eq!(json(&folder.run(&["rerun", "swept", &hash[..6], "--format", "json"]))["same"].as_bool(), Some(true));
 }
 
-/// Long enough to be running when the second comparison starts.
-#[cfg(unix)]
+/// Two comparisons and a sweep in one directory share the runs: none is done twice.
 #[test]
-fn concurrent_comparisons_in_one_directory_are_refused() {
+fn comparisons_and_sweeps_share_a_directory() {
     let folder = Folder::new("at-once");
-    let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--set", "workload.0.size=16GiB", "--out", "out"];
-    let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the first to begin", || folder.0.join("out/.lock").exists());
-    for second in [&arguments[..], &["run", "tiny", "--out", "out"]] {
-        let output = folder.run(second);
-        assert_eq!(code(&output), 2, "{}", stderr(&output));
-        // The first comparison owns the directory.
-        let of_run = second[0] == "run" && stderr(&output).contains("contains a comparison");
-        let at_work = stderr(&output).contains("another anabranch process uses out");
-        assert!(at_work || of_run, "{}", stderr(&output));
+    let compare = words("compare tiny --schemes ecmp,ops --seeds 4 --set workload.0.size=1MiB --out out --threads 1");
+    let both = [(); 2].map(|()| folder.command(&compare).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    for child in both {
+        assert!(child.wait_with_output().unwrap().status.success());
     }
-    anabranch_testkit::send_signal(child.id(), "KILL");
-    child.wait_with_output().unwrap();
-    // The lock ends with its process.
-    let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"]);
+    assert_eq!(starts(&folder), 8);
+    let table = || std::fs::read(folder.0.join("out/comparison.csv")).unwrap();
+    let first = table();
+    // The scenario's own link delay is 1 us: half of the points are there.
+    let sweep = "sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp,ops --seeds 4 --set workload.0.size=1MiB --out out";
+    let output = folder.run(&words(sweep));
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(!folder.0.join("out/.lock").exists());
+    assert!(stderr(&output).contains("8 of 16 runs were already finished"), "{}", stderr(&output));
+    assert!(folder.0.join("out/sweep.csv").exists() && !folder.0.join("out/comparison.csv").exists());
+    let output = folder.run(&[&compare[..], &["--format", "json"]].concat());
+    assert_eq!(json(&output)["reused_runs"].as_u64(), Some(8));
+    assert!(table() == first && !folder.0.join("out/sweep.csv").exists());
+    for command in ["verify", "rerun"] {
+        let output = folder.run(&[command, "out"]);
+        assert_eq!(code(&output), 0, "{command}: {}", stderr(&output));
+    }
+    let output = folder.run(&["run", "tiny", "--out", "out"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("contains a comparison"), "{}", stderr(&output));
 }
 
 #[test]
@@ -551,10 +561,8 @@ fn existing_results_need_replace() {
         assert!(stderr(&output).contains("contains a single run"), "{}", stderr(&output));
     }
     json(&folder.run(SMALL_ELSEWHERE));
-    for arguments in [&["compare", "tiny", "--out", "swept"][..], &["run", "tiny", "--out", "swept"]] {
-        let output = folder.run(arguments);
-        assert_eq!((code(&output), stderr(&output).contains("contains a sweep")), (2, true), "{}", stderr(&output));
-    }
+    let output = folder.run(&["run", "tiny", "--out", "swept"]);
+    assert_eq!((code(&output), stderr(&output).contains("contains a sweep")), (2, true), "{}", stderr(&output));
 }
 
 const SMALL_ELSEWHERE: &[&str] =
@@ -773,8 +781,12 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((result["failed"].as_array().map(Vec::len), result["interrupted"].as_bool()), (Some(2), Some(false)));
-    assert_eq!(folder.entries("compared/runs"), ["late"]);
-    let missing = folder.json_file("compared/interrupted.json");
-    assert_eq!((missing["interrupted"].as_bool(), missing["missing"].as_array().map(Vec::len)), (Some(false), Some(2)));
-    assert!(missing["failed"]["ops, seed 1"].as_str().unwrap().contains("a fault woke it"), "{missing}");
+    let names = |folder: &Folder| {
+        folder.entries("compared/runs").into_iter().filter(|name| name.len() != 16).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&folder), ["late"]);
+    let failed = folder.entries("compared/failed");
+    assert_eq!(failed.len(), 2);
+    let failure = folder.json_file(&format!("compared/failed/{}", failed[0]));
+    assert!(failure["error"].as_str().unwrap().contains("a fault woke it"), "{failure}");
 }

@@ -161,8 +161,7 @@ const NAMES: &[&str] = &[
     "view.html",
     "comparison.csv",
     "comparison.json",
-    "interrupted.json",
-    "sweep.json",
+    "plan.json",
     "sweep.csv",
     "runs.csv",
     "starts.log",
@@ -331,7 +330,7 @@ fn links_are_not_followed() {
             (".lock", "victim.csv"),
             ("figures", "elsewhere"),
             ("runs", "elsewhere"),
-            ("interrupted.json", "victim.csv"),
+            ("plan.json", "victim.csv"),
         ] {
             let folder = Folder::new("files-links");
             folder.file("victim.csv", "mine\n");

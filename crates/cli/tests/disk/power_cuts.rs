@@ -59,6 +59,7 @@ enum LoggedOperation {
     Sync(PathBuf),
     SyncAll,
     Rename(PathBuf, PathBuf),
+    MakeLink(PathBuf, PathBuf),
     RemoveFile(PathBuf),
     RemoveDirectory(PathBuf),
 }
@@ -75,6 +76,7 @@ fn recorded(words: &[&str], out: &Path) -> Vec<LoggedOperation> {
             Operation::Sync(at) => LoggedOperation::Sync(path(at)),
             Operation::SyncAll(_) => LoggedOperation::SyncAll,
             Operation::Rename(from, to) => LoggedOperation::Rename(path(from), path(to)),
+            Operation::MakeLink(target, at) => LoggedOperation::MakeLink(path(target), path(at)),
             Operation::RemoveFile(at) => LoggedOperation::RemoveFile(path(at)),
             Operation::RemoveDirectory(at) => LoggedOperation::RemoveDirectory(path(at)),
         });
@@ -88,6 +90,8 @@ fn recorded(words: &[&str], out: &Path) -> Vec<LoggedOperation> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Directory,
+    /// Number of its target.
+    Link(usize),
     File(usize),
 }
 
@@ -138,6 +142,7 @@ struct Disk {
     pending: Vec<Change>,
     /// Contents, and their durable length.
     files: Vec<(Vec<u8>, usize)>,
+    targets: Vec<PathBuf>,
 }
 
 impl Disk {
@@ -145,7 +150,10 @@ impl Disk {
         let mut disk = Disk::default();
         let mut open = vec![root.to_path_buf()];
         while let Some(path) = open.pop() {
-            let entry = if path.is_dir() {
+            let entry = if let Ok(target) = fs::read_link(&path) {
+                disk.targets.push(target);
+                Entry::Link(disk.targets.len() - 1)
+            } else if path.is_dir() {
                 open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
                 Entry::Directory
             } else {
@@ -171,6 +179,10 @@ impl Disk {
             LoggedOperation::Create(path) => {
                 self.files.push((Vec::new(), 0));
                 self.change(Change::Put(path.clone(), Entry::File(self.files.len() - 1)));
+            }
+            LoggedOperation::MakeLink(target, path) => {
+                self.targets.push(target.clone());
+                self.change(Change::Put(path.clone(), Entry::Link(self.targets.len() - 1)));
             }
             LoggedOperation::Append(path, bytes) => {
                 if let Some(Entry::File(number)) = self.now.get(path) {
@@ -236,6 +248,7 @@ impl Disk {
             }
             match entry {
                 Entry::Directory => fs::create_dir(path).unwrap(),
+                Entry::Link(number) => std::os::unix::fs::symlink(&self.targets[*number], path).unwrap(),
                 Entry::File(number) => {
                     let (content, durable) = &self.files[*number];
                     let lost = content.len() - durable;
@@ -281,7 +294,7 @@ fn wrong(out: &Path) -> Vec<String> {
 
 /// Returns `true` if results that `verify` finds intact have their page.
 fn has_page_or_is_reported(out: &Path) -> bool {
-    let has_results = ["summary.json", "comparison.csv", "sweep.json"].iter().any(|name| out.join(name).exists());
+    let has_results = ["summary.json", "comparison.csv", "plan.json"].iter().any(|name| out.join(name).exists());
     !has_results || out.join("report.html").exists() || !verify(out).is_ok_and(|verified| verified.is_intact())
 }
 

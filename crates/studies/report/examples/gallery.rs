@@ -6,9 +6,7 @@
 mod common;
 
 use anabranch_outcome::RunRows;
-use anabranch_report::{
-    Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report, run_directory, write_comparison,
-};
+use anabranch_report::{Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report};
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};
@@ -28,13 +26,13 @@ fn compare(
             let (mut result, mut meta) = (run(scheme, seed, flows, one_size), meta(scheme.name, seed));
             add_measurements(&mut result);
             if change(&mut result, &mut meta) {
-                let dir = run_directory(dir, scheme.name, seed);
+                let dir = common::place(dir, scheme.name, seed);
                 summaries.push(common::write_run(&dir, &result, &meta, &provenance(), Formats::PARQUET)?);
             }
         }
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    let comparison = write_comparison(dir, &summaries, &names, "ecmp", 2, &provenance())?;
+    let comparison = common::compared(dir, &summaries, &names, "ecmp");
     println!("{}", comparison.to_text(80));
     println!("{}", report(dir)?.display());
     Ok(())

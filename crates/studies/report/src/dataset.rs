@@ -11,19 +11,16 @@ pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
 use crate::{
     error::ReportError,
-    json::read_json,
     manifest::Manifest,
     meta::LinkFault,
-    names::INTERRUPTED,
     numbers::{seconds_trimmed, significant_digits, significant_digits_trimmed},
-    read::{read_summary, run_directories},
+    read::{read_runs, runs_of},
     summary::{FlowCounts, Summary},
     tables::Frame,
 };
-use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -232,12 +229,6 @@ pub(crate) struct SchemeRuns {
     pub(crate) runs: Vec<RunRows>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Interruption {
-    pub(crate) missing: Vec<String>,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Dataset {
     pub(crate) manifest: Manifest,
@@ -245,7 +236,7 @@ pub(crate) struct Dataset {
     pub(crate) schemes: Vec<SchemeRuns>,
     pub(crate) summaries: Vec<Summary>,
     pub(crate) workloads: Vec<String>,
-    pub(crate) interruption: Option<Interruption>,
+    /// Names of the runs that the plan lacks.
     pub(crate) unfinished: Vec<String>,
     /// Measure by which links are compared.
     pub(crate) load: Load,
@@ -264,13 +255,8 @@ impl Dataset {
     /// Reads as [`Dataset::read`]; `known` are the sums of the only run's series.
     pub(crate) fn read_with(dir: &Path, known: Option<&SeriesSums>) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
-        let (paths, unfinished) = run_directories(dir)?;
-        let mut summaries = vec![];
-        for path in paths {
-            if let Some(summary) = read_summary(&path)? {
-                summaries.push((path, summary));
-            }
-        }
+        let mut summaries: Vec<(PathBuf, Summary)> =
+            read_runs(dir)?.into_iter().map(|(summary, path)| (path, summary)).collect();
         if summaries.is_empty() {
             return Err(ReportError::NoResults { path: dir.to_path_buf() });
         }
@@ -311,8 +297,7 @@ impl Dataset {
             schemes,
             summaries: all,
             workloads: reader.workloads,
-            interruption: read_json(&dir.join(INTERRUPTED))?,
-            unfinished,
+            unfinished: runs_of(dir)?.into_iter().filter(|run| !run.is_finished()).map(|run| run.name).collect(),
             load,
             missing: reader.missing,
         })

@@ -25,6 +25,8 @@ pub enum Operation<'o> {
     SyncAll(&'o Path),
     /// Renames a file or directory, replacing a file of the new name.
     Rename(&'o Path, &'o Path),
+    /// Makes a symbolic link: target, name.
+    MakeLink(&'o Path, &'o Path),
     /// Removes a file.
     RemoveFile(&'o Path),
     /// Removes an empty directory.
@@ -178,6 +180,13 @@ pub fn sync_with_files(directory: &Path) -> io::Result<()> {
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before(&Operation::Rename(from, to))?;
     fs::rename(from, to)
+}
+
+/// Makes a symbolic link `at` to `target`.
+#[cfg(unix)]
+pub fn make_link(target: &Path, at: &Path) -> io::Result<()> {
+    before(&Operation::MakeLink(target, at))?;
+    std::os::unix::fs::symlink(target, at)
 }
 
 /// Removes a file; a missing file is no error.

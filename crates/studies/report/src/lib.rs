@@ -70,11 +70,11 @@ pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, resealed, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{CollectiveMeta, FctKind, LinkFault, RunMeta, WorkloadMeta};
-pub use names::{AGREEMENT_FILES, COMPARISON_FILES, SWEEP, failed_file, run_directory, store_directory};
+pub use names::{AGREEMENT_FILES, PLAN, failed_file, run_name, store_directory};
 pub use numbers::{seconds, significant_digits};
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
-pub use read::{finished_runs, read_summary};
+pub use read::{RunPlace, finished_runs, read_runs, read_summary};
 pub use real_run::FaultSummary;
 pub use redraw::{Redrawn, read_comparison, report, report_pooled, report_run, report_styled};
 pub use sequential::Sequential;
@@ -82,7 +82,7 @@ pub use statistics::{
     CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
-pub use store::{Attempt, FailedRun, create_store, is_complete_run, replace_attempt, sweep_files, write_plan};
+pub use store::{Attempt, FailedRun, create_store, is_complete_run, replace_attempt, study_files, write_plan};
 pub use summary::{
     ConservationSummary, CounterSummary, FlowCounts, FlowSummary, GroupSummary, QueueSummary, RunStatus, SizeRange,
     Summary, differing_summary,
@@ -94,11 +94,7 @@ pub use tables::{
 };
 pub use terms::{METRIC, Term, terms};
 pub use verify::{
-    Finding, FindingKind, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others,
-    verify,
+    Finding, FindingKind, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, verify,
 };
 pub use view::{viewed_runs, write_view, write_view_into};
-pub use write::{
-    Formats, begin_comparison, gather_runs, write_comparison, write_fresh_run, write_partial_comparison, write_run,
-    write_run_to_draw,
-};
+pub use write::{Formats, gather_runs, write_comparison, write_fresh_run, write_run, write_run_to_draw};

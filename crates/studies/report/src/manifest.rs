@@ -4,7 +4,7 @@ use crate::{
     disk::Content,
     error::ReportError,
     json::{REMEDY, from_json, read_text, to_json},
-    names::{MANIFEST, PAGE, SUMMARY, SWEEP},
+    names::{MANIFEST, PAGE, PLAN, SUMMARY, is_key},
     real_run::FaultSummary,
     rows::Key,
     sequential::Sequential,
@@ -33,8 +33,6 @@ pub struct Provenance {
     pub command: String,
     /// Files that the run or comparison read.
     pub inputs: Vec<InputEntry>,
-    /// Plan by which a comparison adds seeds.
-    pub until_decided: Option<Sequential>,
 }
 
 /// A file that a run read.
@@ -272,8 +270,8 @@ impl Manifest {
         match () {
             () if lists(&[SUMMARY]) => ResultKind::Run,
             () if lists(&["agreement.csv"]) => ResultKind::Agreement,
-            () if lists(&[".claims", SWEEP]) => ResultKind::Store,
-            () if lists(&["comparison.csv"]) || self.baseline.is_some() => ResultKind::Comparison,
+            () if lists(&["comparison.csv"]) => ResultKind::Comparison,
+            () if lists(&[".claims", PLAN]) => ResultKind::Store,
             () => ResultKind::Other,
         }
     }
@@ -304,10 +302,10 @@ impl Manifest {
     }
 
     /// In a store, a directory is named by a hash of all that the run depends on.
-    pub(crate) fn is_of_run(&self, dir: &Path) -> bool {
+    /// Returns `true` unless the name of `dir` is the hash of another run.
+    pub fn is_of_run(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        let is_key = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        !is_key || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
+        !is_key(&name) || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
     }
 
     pub(crate) fn keep_entries(&mut self, other: &Manifest) {

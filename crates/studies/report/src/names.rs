@@ -9,23 +9,29 @@ pub(crate) const VIEW: &str = "view.html";
 /// The numbers of a run. It is written last: if it exists, all files of the run are complete.
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const ATTEMPT: &str = "attempt.json";
-pub(crate) const INTERRUPTED: &str = "interrupted.json";
 /// Bounds and reference of a comparison.
 pub(crate) const LIMITS: &str = "limits.json";
-/// The plan of a sweep.
-pub const SWEEP: &str = "sweep.json";
+/// The plan of a comparison or sweep: keys, values, entries, seeds, runs.
+pub const PLAN: &str = "plan.json";
 
 /// Files of an agreement beside its page.
 pub const AGREEMENT_FILES: &[&str] = &["agreement.csv", "explanations.csv", "agreement.json", PAGE];
-/// Directories and files of a comparison beside tables, figures and page.
-pub const COMPARISON_FILES: &[&str] =
-    &["comparison.csv", "comparison.json", INTERRUPTED, LIMITS, "runs", "earlier-runs"];
-/// Returns the directory of a run within that of a comparison.
-pub fn run_directory(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
+/// Returns the name of a run of a comparison below `runs`, a link to the run's directory there: `prime/seed1`.
+pub fn run_name(scheme: &str, seed: u64) -> String {
     let unfit = |c: char| !(c.is_ascii_alphanumeric() || "+-_.".contains(c));
-    let name = scheme.replace(unfit, "_");
-    let name = if name.starts_with('.') { name.replacen('.', "_", 1) } else { name };
-    dir.join("runs").join(name).join(format!("seed{seed}"))
+    let mut name = scheme.replace(unfit, "_");
+    if name.starts_with('.') {
+        name.replace_range(..1, "_");
+    }
+    if is_key(&name) {
+        name.insert(0, '_');
+    }
+    format!("{name}/seed{seed}")
+}
+
+/// Returns `true` for the name of the directory of a run, the hash of all it depends on.
+pub(crate) fn is_key(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns the directory of a run in the store `dir`.

@@ -1,5 +1,12 @@
-use crate::{error::ReportError, json::read_json, names::SUMMARY, summary::Summary};
+use crate::{
+    error::ReportError,
+    json::read_json,
+    names::{SUMMARY, store_directory},
+    summary::Summary,
+    sweep::{SweepPlan, SweepRun},
+};
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -13,48 +20,79 @@ pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
     read_json(&dir.join(SUMMARY))
 }
 
-/// Returns the directories of the finished runs in the directory of a run, comparison or sweep, in order of their paths.
+/// A run in a directory of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPlace {
+    /// Its name: `prime/seed1` in a comparison, its hash in a sweep.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// Load balancer or variant of a comparison.
+    pub(crate) entry: Option<String>,
+}
+
+impl RunPlace {
+    /// Returns `true` if the run is finished.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.path.join(SUMMARY).exists()
+    }
+}
+
+/// Returns the finished runs in the directory of a run, comparison or sweep.
 ///
 /// # Errors
 /// [`ReportError`] if a directory cannot be read.
-pub fn finished_runs(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    Ok(run_directories(dir)?.0)
+pub fn finished_runs(dir: &Path) -> Result<Vec<RunPlace>, ReportError> {
+    let mut runs = runs_of(dir)?;
+    runs.retain(RunPlace::is_finished);
+    Ok(runs)
 }
 
-pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
+/// Reads the summaries of the finished runs with their directories, under the load balancer or variant of a comparison.
+///
+/// # Errors
+/// [`ReportError`] if one cannot be read.
+pub fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
     let mut runs = vec![];
-    for path in finished_runs(dir)? {
-        runs.extend(read_summary(&path)?.map(|summary| (summary, path)));
+    for run in finished_runs(dir)? {
+        if let Some(mut summary) = read_summary(&run.path)? {
+            summary.scheme = run.entry.unwrap_or(summary.scheme);
+            runs.push((summary, run.path));
+        }
     }
     Ok(runs)
 }
 
-/// Returns every directory at or below `dir` with a run's summary, sorted, and the names of those below `runs` that lack one.
-pub(crate) fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
+/// Returns the runs of the plan in `dir`, each name once; without a plan, the run there or all below `runs`, by path.
+pub(crate) fn runs_of(dir: &Path) -> Result<Vec<RunPlace>, ReportError> {
+    let place = |name: String, path: PathBuf| RunPlace { name, path, entry: None };
     if dir.join(SUMMARY).exists() {
-        return Ok((vec![dir.to_path_buf()], vec![]));
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(vec![place(name, dir.to_path_buf())]);
+    }
+    if let Some(plan) = SweepPlan::read(dir)? {
+        let mut seen = BTreeSet::new();
+        let runs = plan.runs.iter().filter(|run| seen.insert(plan.run_name(run)));
+        let of = |run: &SweepRun| RunPlace {
+            entry: plan.is_comparison().then(|| plan.entries[run.entry].clone()),
+            ..place(plan.run_name(run), store_directory(dir, &run.run))
+        };
+        return Ok(runs.map(of).collect());
     }
     let runs = dir.join("runs");
-    let (mut found, mut unfinished) = (vec![], vec![]);
-    let mut open = if runs.is_dir() { vec![runs] } else { vec![] };
-    while let Some(path) = open.pop() {
-        if path.join(SUMMARY).exists() {
-            found.push(path);
-            continue;
-        }
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed")) {
-            unfinished.push(path.strip_prefix(dir).unwrap_or(&path).display().to_string());
-            continue;
-        }
-        for entry in fs::read_dir(&path).map_err(|error| ReportError::file(&path, error))? {
-            let entry = entry.map_err(|error| ReportError::file(&path, error))?.path();
-            let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            if entry.is_dir() && !hidden {
-                open.push(entry);
-            }
+    let mut found = vec![];
+    for entry in if runs.is_dir() { Some(fs::read_dir(&runs)) } else { None }
+        .transpose()
+        .map_err(|error| ReportError::file(&runs, error))?
+        .into_iter()
+        .flatten()
+    {
+        let path = entry.map_err(|error| ReportError::file(&runs, error))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') {
+            found.push(place(name, path));
         }
     }
-    found.sort();
-    unfinished.sort();
-    Ok((found, unfinished))
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
 }

@@ -7,11 +7,11 @@ use crate::{
     json::to_json,
     limit_files::read_limits,
     manifest::{FileEntry, Manifest},
-    names::{PAGE, SUMMARY, SWEEP, VIEW},
+    names::{PAGE, SUMMARY, VIEW},
     output::OutputDir,
     page,
     staging::Staging,
-    sweep::report_sweep_styled,
+    sweep::{SweepPlan, report_sweep_styled},
     view::with_link,
 };
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn draw(
         }
         return Ok((page, 0));
     }
-    if dir.join(SWEEP).exists() {
+    if SweepPlan::read(dir)?.is_some_and(|plan| !plan.is_comparison()) {
         return report_sweep_styled(dir, style);
     }
     let data = Dataset::read_with(dir, sums)?;

@@ -5,7 +5,7 @@ use crate::{
     error::ReportError,
     json::{read_json, to_json},
     manifest::{FileEntry, Manifest},
-    names::{ATTEMPT, MANIFEST, PAGE, SUMMARY, SWEEP, failed_file},
+    names::{ATTEMPT, LIMITS, MANIFEST, PLAN, SUMMARY, failed_file},
     output::{Inputs, OutputDir},
     staging::{Staging, write},
     sweep::SweepPlan,
@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::{io::Write as _, path::Path};
 
 const STORE: [(&str, &str); 6] = [
-    ("runs", "a directory per run, named by its hash, each with a manifest of its own"),
+    (
+        "runs",
+        "a directory per run, named by its hash, each with a manifest of its own; in a comparison also links to them, SCHEME/seedN",
+    ),
     ("failed", "a file per run that failed, with its error"),
     ("starts.log", "a line per start of a run: hash, computer, process"),
     ("earlier-runs", "runs that were found damaged, or that were replaced beside files of others"),
@@ -23,26 +26,43 @@ const STORE: [(&str, &str); 6] = [
     (".claims", "runs that a process works on"),
 ];
 
-/// Returns the names of a sweep's files and directories besides tables, figures and page.
-pub fn sweep_files() -> Vec<&'static str> {
-    [SWEEP, "sweep.csv", "runs.csv"].into_iter().chain(STORE.map(|(name, _)| name)).chain([".reported"]).collect()
+/// Tables and limits of a comparison or sweep.
+const OF_PLAN: [&str; 6] = [PLAN, "comparison.csv", "comparison.json", LIMITS, "sweep.csv", "runs.csv"];
+
+/// Returns the names of the files and directories of a comparison or sweep besides rows, figures and page.
+pub fn study_files() -> Vec<&'static str> {
+    OF_PLAN.into_iter().chain(STORE.map(|(name, _)| name)).chain([".reported"]).collect()
 }
 
-/// Writes the plan of a sweep into `dir`, with a manifest that makes it a directory of results.
+/// Writes the plan of a comparison or sweep into `dir`, with a manifest that makes it a directory of results. Tables and
+/// figures of a plan over other keys are removed; runs stay.
 ///
 /// # Errors
 /// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
 pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
+    let keys = |plan: &SweepPlan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
+    let is_same = SweepPlan::read(dir).ok().flatten().is_some_and(|there| keys(&there) == keys(plan));
     if let Some(there) = staging.target().manifest() {
-        manifest = Manifest { files: manifest.files, ..there.clone() };
-        manifest.keep_entries(there);
+        let kept = Manifest {
+            files: there.files.iter().filter(|file| is_same || file.open).cloned().collect(),
+            ..Manifest::default()
+        };
+        if is_same {
+            let until_decided = plan.until_decided.clone();
+            manifest = Manifest { files: manifest.files, until_decided, ..there.clone() };
+        }
+        manifest.keep_entries(&kept);
     }
-    if manifest.file(PAGE).is_none() {
-        manifest.files.push(FileEntry::page());
+    // Its table and page are listed before they are there.
+    let table = if plan.is_comparison() { "comparison.csv" } else { "sweep.csv" };
+    for entry in [FileEntry::new(table, "", vec![]), FileEntry::page()] {
+        if manifest.file(&entry.name).is_none() {
+            manifest.files.push(entry);
+        }
     }
-    staging.write_all(SWEEP, to_json(plan))?;
+    staging.write_all(PLAN, to_json(plan))?;
     staging.publish(manifest)
 }
 
@@ -148,5 +168,5 @@ fn store_entries() -> impl Iterator<Item = FileEntry> {
 
 pub(crate) fn plan_entries() -> Vec<FileEntry> {
     let meaning = "keys, values, load balancers and variants, seeds, and every run with its hash";
-    std::iter::once(FileEntry::new(SWEEP, meaning, vec![])).chain(store_entries()).collect()
+    std::iter::once(FileEntry::new(PLAN, meaning, vec![])).chain(store_entries()).collect()
 }

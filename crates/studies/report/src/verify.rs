@@ -4,9 +4,8 @@ use crate::{
     disk::Content,
     error::ReportError,
     manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
-    names::{ATTEMPT, INTERRUPTED, MANIFEST, PAGE, SUMMARY, SWEEP, store_directory},
-    read::finished_runs,
-    sweep::SweepPlan,
+    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, is_key, store_directory},
+    read::runs_of,
 };
 use serde::Serialize;
 use std::{
@@ -172,9 +171,8 @@ pub fn check_results(dir: &Path) -> Result<(), ReportError> {
             findings.extend(of_other_rows(dir, &run, &manifest)?);
         }
     }
-    if dir.join(SWEEP).exists() || dir.join(INTERRUPTED).exists() {
-        let read = |name: &str| [SWEEP, INTERRUPTED].contains(&name);
-        findings.extend(check_files(dir, read)?);
+    if dir.join(PLAN).exists() {
+        findings.extend(check_files(dir, |name| name == PLAN)?);
     }
     match findings.first() {
         Some(Finding { path, found, .. }) => Err(ReportError::content(path, found, REPAIR)),
@@ -196,19 +194,18 @@ pub fn check_runs(dir: &Path, runs: &[PathBuf]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// Returns `true` if a run of a comparison has other rows than its manifest records.
-pub fn is_of_others(dir: &Path, run: &Path, manifest: &Manifest) -> bool {
-    of_other_rows(dir, run, manifest).is_ok_and(|finding| finding.is_some())
+fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let mut paths: Vec<PathBuf> = runs_of(dir)?.into_iter().map(|run| run.path).filter(|run| run.is_dir()).collect();
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
 }
 
-fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    if let Some(plan) = SweepPlan::read(dir)? {
-        let mut names: Vec<String> = plan.runs.into_iter().map(|run| run.run).collect();
-        names.sort();
-        names.dedup();
-        return Ok(names.iter().map(|run| store_directory(dir, run)).filter(|run| run.is_dir()).collect());
-    }
-    finished_runs(dir)
+/// Returns `true` for `runs/SCHEME/seedN`, a name of a run in the same store.
+fn is_name_of_run(path: &Path) -> bool {
+    let target = fs::read_link(path).ok();
+    let key = target.as_deref().and_then(|target| target.strip_prefix("..").ok());
+    key.is_some_and(|key| is_key(&key.to_string_lossy())) && path.is_dir()
 }
 
 fn is_hidden(path: &Path) -> bool {
@@ -334,9 +331,22 @@ impl Verified {
         if manifest.kind() == ResultKind::Agreement {
             return self.sides(dir, &manifest);
         }
+        self.names(dir)?;
         for (name, _) in manifest.runs.iter().filter(|(name, _)| !dir.join("runs").join(name).is_dir()) {
             let path = dir.join("runs").join(name);
             self.findings.push(Finding::new(path, FindingKind::Missing, "the tables were made of this run too"));
+        }
+        Ok(())
+    }
+
+    /// Names of runs must lead to the runs that the plan names.
+    fn names(&mut self, dir: &Path) -> Result<(), ReportError> {
+        for run in runs_of(dir)? {
+            let name = store_directory(dir, &run.name);
+            let same = || fs::canonicalize(&name).ok() == fs::canonicalize(&run.path).ok();
+            if fs::symlink_metadata(&name).is_ok_and(|there| there.is_symlink()) && !same() {
+                self.findings.push(Finding::new(name, FindingKind::Differs, "this name leads to another run"));
+            }
         }
         Ok(())
     }
@@ -363,7 +373,7 @@ impl Verified {
     ) -> Result<(), ReportError> {
         for path in entries(dir)? {
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir()) {
-                if above.is_some() && !is_hidden(&path) {
+                if above.is_some() && !is_hidden(&path) && !is_name_of_run(&path) {
                     self.findings.push(Finding::new(path, FindingKind::Unlisted, "no manifest lists this file"));
                 }
                 continue;
@@ -376,13 +386,6 @@ impl Verified {
             if let Some((root, manifest)) = above
                 && path.starts_with(root.join("runs"))
             {
-                let name = path.strip_prefix(root.join("runs")).unwrap_or(&path).to_string_lossy().into_owned();
-                // While runs are missing, the tables may be out of date.
-                let is_complete_run = manifest.kind() == ResultKind::Comparison && manifest.file(INTERRUPTED).is_none();
-                if is_complete_run && !manifest.runs.is_empty() && !manifest.runs.contains_key(&name) {
-                    let found = "this run is none of those that the tables were made of";
-                    self.findings.push(Finding::new(path.clone(), FindingKind::Unlisted, found));
-                }
                 if let Ok(other) = of_other_rows(root, &path, manifest) {
                     self.findings.extend(other);
                 }

@@ -1,5 +1,5 @@
 //! Writing of runs and comparisons. A run's directory contains its tables, `summary.json` and `manifest.json`; a
-//! comparison's contains `runs/SCHEME/seedN/`, each a run's directory, `comparison.csv` and `manifest.json`.
+//! comparison's is a store of runs with `plan.json`, `comparison.csv` and `manifest.json`.
 
 use crate::{
     comparison::Comparison,
@@ -9,11 +9,12 @@ use crate::{
     limit_files::read_limits,
     manifest::{FileEntry, Manifest, Provenance},
     meta::RunMeta,
-    names::{ATTEMPT, INTERRUPTED, PAGE, SUMMARY, run_directory},
+    names::{ATTEMPT, PLAN, SUMMARY, run_name},
     output::{Inputs, OutputDir},
     staging::Staging,
-    store::Attempt,
+    store::{Attempt, plan_entries},
     summary::Summary,
+    sweep::SweepPlan,
     tables::{Context, Label, Member, TABLES, csv_bytes, stage_gathered, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
@@ -169,7 +170,6 @@ fn described(provenance: &Provenance) -> Manifest {
         wall_s: provenance.wall_seconds,
         command: provenance.command.clone(),
         inputs: provenance.inputs.clone(),
-        until_decided: provenance.until_decided.clone(),
         ..Manifest::default()
     }
 }
@@ -193,101 +193,43 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
     pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
-/// Writes what a comparison needs before its first run: a manifest, and the list of missing runs.
+/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs`, the finished ones of the plan in `dir`.
 ///
 /// # Errors
-/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
-pub fn begin_comparison(
-    dir: &Path,
-    version: &str,
-    schemes: &[String],
-    baseline: &str,
-    provenance: &Provenance,
-    missing: Option<&str>,
-) -> Result<(), ReportError> {
-    let mut staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    let mut manifest = match staging.target().manifest() {
-        Some(there) => Manifest { until_decided: provenance.until_decided.clone(), ..there.clone() },
-        None => Manifest {
-            version: version.to_string(),
-            schemes: schemes.to_vec(),
-            baseline: Some(baseline.to_string()),
-            files: comparison_entries(),
-            ..described(provenance)
-        },
-    };
-    manifest.files.retain(|file| ![INTERRUPTED, PAGE].contains(&file.name.as_str()));
-    manifest.files.push(FileEntry::page());
-    if let Some(missing) = missing {
-        staging.write_all(INTERRUPTED, missing)?;
-        manifest.files.push(interrupted_entry());
-    }
-    staging.publish(manifest)
-}
-
-fn comparison_entries() -> Vec<FileEntry> {
-    vec![
-        FileEntry::open("runs", "a directory per scheme and seed, each with a manifest of its own"),
-        FileEntry::open("earlier-runs", "runs that were moved aside, each with a manifest of its own"),
-    ]
-}
-
-fn interrupted_entry() -> FileEntry {
-    FileEntry::new(INTERRUPTED, "missing runs and the reason", vec![])
-}
-
-/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over the existing ones of `runs` into `dir`.
-///
-/// # Errors
-/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
+/// [`ReportError`] if there is no plan, or a file cannot be written, or exists and no manifest lists it.
 pub fn write_comparison(
     dir: &Path,
     runs: &[Summary],
-    schemes: &[String],
-    baseline: &str,
     threads: usize,
     provenance: &Provenance,
 ) -> Result<Comparison, ReportError> {
-    write_partial_comparison(dir, runs, schemes, baseline, threads, provenance, None)
-}
-
-/// Writes a comparison as [`write_comparison`], with the text of `interrupted.json`; without a text, that file is removed.
-pub fn write_partial_comparison(
-    dir: &Path,
-    runs: &[Summary],
-    schemes: &[String],
-    baseline: &str,
-    threads: usize,
-    provenance: &Provenance,
-    missing: Option<&str>,
-) -> Result<Comparison, ReportError> {
-    let comparison = Comparison::planned(runs, schemes, baseline, provenance.until_decided.as_ref())
+    let plan = SweepPlan::read(dir)?.ok_or_else(|| ReportError::NoResults { path: dir.to_path_buf() })?;
+    let comparison = Comparison::planned(runs, &plan.entries, &plan.baseline, plan.until_decided.as_ref())
         .with_limits(read_limits(dir)?.as_ref());
     let first = runs.first();
-    let name = |run: &Summary| format!("{}/seed{}", run.scheme, run.seed);
+    let name = |run: &Summary| run_name(&run.scheme, run.seed);
     let rows = |run: &Summary| {
-        let manifest = Manifest::read(&run_directory(dir, &run.scheme, run.seed)).ok().flatten()?;
-        Some((name(run), manifest.rows_digest()?))
+        let place = plan.directory(dir, &run.scheme, run.seed)?;
+        let digest = Manifest::read(&place).ok().flatten()?.rows_digest()?;
+        Some((place.file_name()?.to_string_lossy().into_owned(), digest))
     };
-    let mut files = vec![
+    let mut files = plan_entries();
+    files.extend([
         FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
         FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
-    ];
-    files.extend(comparison_entries());
+    ]);
     let mut staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
+    staging.write_all(PLAN, to_json(&plan))?;
     staging.write_all("comparison.csv", comparison.to_csv())?;
     staging.write_all("comparison.json", to_json(&comparison))?;
-    if let Some(missing) = missing {
-        staging.write_all(INTERRUPTED, missing)?;
-        files.push(interrupted_entry());
-    }
     let mut manifest = Manifest {
         name: comparison.scenario.clone(),
         version: first.map(|run| run.version.clone()).unwrap_or_default(),
         commit: first.map(|run| run.commit.clone()).unwrap_or_default(),
-        schemes: schemes.to_vec(),
-        baseline: Some(baseline.to_string()),
+        schemes: plan.entries.clone(),
+        baseline: Some(plan.baseline.clone()),
         seeds: comparison.seeds.clone(),
+        until_decided: plan.until_decided.clone(),
         threads,
         recorded_backend: first.map(|run| run.backend().to_string()).unwrap_or_default(),
         datapath: first.and_then(|run| run.datapath.clone()),
@@ -309,9 +251,6 @@ pub fn write_partial_comparison(
             && there.baseline == manifest.baseline
             && there.until_decided == manifest.until_decided;
         manifest.files.retain(|file| same || style_folder(&file.name).is_none());
-        if missing.is_none() {
-            manifest.files.retain(|file| file.name != INTERRUPTED);
-        }
     }
     staging.publish(manifest)?;
     Ok(comparison)

@@ -57,6 +57,10 @@ pub trait Runs: Sync {
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
     /// Backend of all runs.
     fn backend(&self) -> &BackendEntry;
+    /// Formats of their tables.
+    fn formats(&self) -> Formats {
+        Formats::PARQUET
+    }
 }
 
 #[derive(Default)]
@@ -188,7 +192,7 @@ impl<'b> Batch<'b> {
             entry: scenario.scheme(),
             directory: aside,
             taken: None,
-            formats: Formats::PARQUET,
+            formats: self.runs.formats(),
             is_drawn: false,
             started: Instant::now(),
             fresh: Some(attempt),

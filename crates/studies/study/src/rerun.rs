@@ -44,13 +44,8 @@ pub struct Recorded {
 /// # Errors
 /// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
 pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, ScenarioError> {
-    let runs = directory.join("runs");
-    let name = |path: &Path| match path.strip_prefix(&runs) {
-        Ok(name) => name.to_string_lossy().replace('\\', "/"),
-        Err(_) => directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-    };
     let found = finished_runs(directory).map_err(input_error)?;
-    let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|path| (name(&path), path)).collect();
+    let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|run| (run.name, run.path)).collect();
     if found.is_empty() {
         let message = format!("{} has no finished runs", directory.display());
         return Err(ScenarioError::new(message).help("give the directory of a run, a comparison or a sweep"));

@@ -10,9 +10,8 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Attempt, CollectiveMeta, Content, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
-    ReportError, ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, check_files, is_data, read_summary,
-    write_fresh_run, write_run, write_run_to_draw,
+    Attempt, CollectiveMeta, Content, Formats, InputEntry, Inputs, LinkFault, OutputDir, Provenance, ReportError,
+    ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, write_fresh_run, write_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -270,7 +269,6 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         wall_seconds: started.elapsed().as_secs_f64(),
         command: anabranch_scenario::machine::command(),
         inputs: input_entries(&scenario.inputs()),
-        until_decided: None,
     }
 }
 
@@ -397,48 +395,6 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     }
     faults.sort_by_key(|fault| fault.at);
     faults
-}
-
-pub(crate) enum Found {
-    /// No complete results.
-    Empty,
-    /// A finished run of this scenario by this exact build.
-    Finished(Box<Summary>),
-    /// The same, but a file differs from what was written: name and difference.
-    Damaged(String),
-    /// The same, but its manifest cannot be trusted, so none of its files is certain to be ours.
-    Unknown(String),
-    /// A run of this scenario by another build, or one that was interrupted.
-    Stale,
-    /// A run of another scenario.
-    Other,
-}
-
-pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
-    let manifest = match Manifest::read(directory) {
-        Ok(Some(manifest)) => manifest,
-        Ok(None) => return Found::Empty,
-        Err(error) => return Found::Unknown(error.to_string()),
-    };
-    // Results of a simulation and of real packets are not interchangeable.
-    if manifest.scenario_hash != format!("{:016x}", scenario.hash()) || manifest.backend() != backend.name {
-        return Found::Other;
-    }
-    if manifest.version != VERSION || manifest.commit != COMMIT {
-        return Found::Stale;
-    }
-    match check_files(directory, is_data) {
-        Ok(findings) => {
-            if let Some(Finding { path, found, .. }) = findings.first() {
-                return Found::Damaged(format!("{}: {found}", path.display()));
-            }
-        }
-        Err(error) => return Found::Damaged(error.to_string()),
-    }
-    match read_summary(directory) {
-        Ok(Some(summary)) if !summary.interrupted => Found::Finished(Box::new(summary)),
-        _ => Found::Stale,
-    }
 }
 
 #[cfg(test)]

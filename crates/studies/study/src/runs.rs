@@ -5,7 +5,7 @@ use crate::{
     results::RunError,
     run_key,
     schedule::Observer,
-    store::{Store, Written},
+    store::{Store, Written, is_due},
     sweep::Again,
 };
 use anabranch_report::{
@@ -90,10 +90,7 @@ pub fn do_runs(
 ) -> Result<Vec<RunState>, RunError> {
     let store = Store::open(directory)?;
     let mut seen = BTreeSet::new();
-    let due = |number: &usize| match (again, run_state(directory, &tasks[*number].key)) {
-        (Again::All, _) | (_, RunState::Missing) | (Again::Failed, RunState::Failed(_)) => true,
-        (_, RunState::Finished | RunState::Failed(_)) => false,
-    };
+    let due = |number: &usize| is_due(directory, &tasks[*number].key, again);
     let jobs: Vec<usize> =
         (0..tasks.len()).filter(due).filter(|number| seen.insert(tasks[*number].key.as_str())).collect();
     let runs = Tasks(tasks);

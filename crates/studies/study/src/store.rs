@@ -5,14 +5,16 @@
 //! result stays.
 
 use crate::{
+    batch::Again,
     compare::directory_error,
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
+    results::RunError,
 };
 use anabranch_report::{
-    FailedRun, Manifest, create_store, damage,
+    FailedRun, Inputs, Manifest, OutputDir, PLAN, ReportError, ResultKind, SweepPlan, SweepRun, create_store, damage,
     disk::{self, NewFile},
-    failed_file, is_complete_run, store_directory,
+    failed_file, is_complete_run, store_directory, study_files, write_plan,
 };
 use anabranch_scenario::{
     Scenario, ScenarioError,
@@ -20,6 +22,7 @@ use anabranch_scenario::{
     machine::{COMMIT, VERSION},
 };
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -95,7 +98,138 @@ pub fn write_alone<T, E: From<ScenarioError>>(directory: &Path, write: impl FnOn
     write()
 }
 
+/// Returns `true` if the run `key` remains to be done in the store `directory`.
+pub(crate) fn is_due(directory: &Path, key: &str, again: Again) -> bool {
+    let finished = || is_complete_run(&store_directory(directory, key));
+    match again {
+        Again::All => true,
+        Again::Failed => !finished(),
+        Again::No => !finished() && !failed_file(directory, key).exists(),
+    }
+}
+
+/// Refuses a directory with files of others or with a single run and, without `replace`, one whose plan is of another
+/// scenario or version. Files of the same plan, begun by another process, are listed by a newer manifest.
+pub(crate) fn replaceable(
+    directory: &Path,
+    plan: &SweepPlan,
+    inputs: &[PathBuf],
+    replace: bool,
+) -> Result<(), RunError> {
+    let name = directory.display();
+    let elsewhere = |message: String| ScenarioError::new(message).help("give another directory with --out DIR");
+    let open = || OutputDir::keeping(directory, Inputs::of(inputs.to_vec()));
+    let kind = open()?.manifest().map(Manifest::kind);
+    if let Some(kind) = kind.filter(|kind| ![ResultKind::Store, ResultKind::Comparison].contains(kind)) {
+        return Err(
+            elsewhere(format!("{name} contains {kind}; a comparison or sweep needs a separate directory")).into()
+        );
+    }
+    OutputDir::settled(open, |output| {
+        let names =
+            plan.runs.iter().filter(|_| plan.is_comparison()).map(|run| Path::new("runs").join(plan.run_name(run)));
+        output.admit_results(&study_files())?;
+        names
+            .filter_map(|name| name.parent().map(Path::to_path_buf))
+            .try_for_each(|folder| output.admit_folder(&folder))
+    })?;
+    let there = match SweepPlan::read(directory) {
+        Ok(Some(there)) => there,
+        Ok(None) if kind.is_some() && !directory.join(".claims").exists() => {
+            let message = format!("{name} contains results of an earlier layout, without {PLAN}");
+            return Err(elsewhere(message).into());
+        }
+        Ok(None) => return Ok(()),
+        Err(ReportError::Content { .. }) if replace => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let (same, version) = (there.scenario_hash == plan.scenario_hash, there.version == plan.version);
+    let has_runs = || there.runs.iter().any(|run| is_complete_run(&store_directory(directory, &run.run)));
+    if replace || same && version || !has_runs() {
+        return Ok(());
+    }
+    let message = match (same, version) {
+        (true, _) => format!("{name} contains runs by version {}; this is version {}", there.version, plan.version),
+        (false, true) => format!("{name} contains runs of another scenario: {}", there.name),
+        (false, false) => {
+            format!("{name} contains runs of another scenario: {}, by version {}", there.name, there.version)
+        }
+    };
+    let help = "give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs";
+    Err(ScenarioError::new(message).help(help).into())
+}
+
+/// Adds to an error of the disk what is finished, and the remedy.
+pub(crate) fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
+    match error {
+        RunError::Report(ReportError::File { path, source }) => {
+            let message = format!("{}: {source}; {finished} of {of} runs are finished and kept", path.display());
+            let help = match source.kind() {
+                io::ErrorKind::NotFound => "the directory, or a part of it, was moved or removed during the runs",
+                _ => "free space there, or make it writable, and repeat the command to continue",
+            };
+            ScenarioError::new(message).help(help).into()
+        }
+        other => other,
+    }
+}
+
 impl Store {
+    /// Writes the plan, unless it is there.
+    pub(crate) fn write_plan(&self, plan: &SweepPlan) -> Result<(), RunError> {
+        let _alone = self.exclusive()?;
+        if SweepPlan::read(&self.directory).ok().flatten().is_none_or(|there| there != *plan) {
+            write_plan(plan, &self.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names of a comparison's finished runs, `runs/SCHEME/seedN`: links to their directories. Names of other
+    /// runs are removed. Without links, `plan.json` leads from names to directories.
+    pub(crate) fn name_runs(&self, plan: &SweepPlan) -> Result<(), Refused> {
+        let finished = plan.runs.iter().filter(|run| self.is_finished(&run.run));
+        let names: BTreeMap<PathBuf, &str> = finished.map(|run| (self.name(plan, run), run.run.as_str())).collect();
+        self.put_names(&names).map_err(|error| self.refused(&error))
+    }
+
+    fn name(&self, plan: &SweepPlan, run: &SweepRun) -> PathBuf {
+        store_directory(&self.directory, &plan.run_name(run))
+    }
+
+    #[cfg(unix)]
+    fn put_names(&self, names: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
+        let target = |run: &str| Path::new("..").join(run);
+        for folder in fs::read_dir(self.directory.join("runs"))?.flatten().filter(|entry| entry.path().is_dir()) {
+            for name in fs::read_dir(folder.path())?.flatten().map(|entry| entry.path()) {
+                let Ok(there) = fs::read_link(&name) else { continue };
+                if names.get(&name).is_none_or(|run| target(run) != there) && there.starts_with("..") {
+                    disk::remove_file(&name)?;
+                }
+            }
+        }
+        for (name, run) in names {
+            let folder = name.parent().unwrap_or(&self.directory);
+            disk::make_directories(folder)?;
+            match fs::symlink_metadata(name) {
+                Ok(there) if there.is_symlink() => {}
+                Ok(_) => {
+                    let found = format!("{} is no link to a run; move it away", name.display());
+                    return Err(io::Error::new(io::ErrorKind::AlreadyExists, found));
+                }
+                Err(_) => {
+                    disk::make_link(&target(run), name)?;
+                    disk::sync(folder)?;
+                }
+            }
+        }
+        disk::sync(&self.directory.join("runs"))
+    }
+
+    #[cfg(not(unix))]
+    fn put_names(&self, _: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Opens or creates the store in `directory`, and removes what killed processes left half-written.
     pub(crate) fn open(directory: &Path) -> Result<Self, Refused> {
         Self::open_with(directory, &[])
@@ -237,7 +371,8 @@ impl Store {
             }
         };
         disk::rename(aside, &place)?;
-        if let Ok(Some(manifest)) = Manifest::read(&old) {
+        // A run that another name or process put here is kept whole.
+        if let Some(manifest) = Manifest::read(&old).ok().flatten().filter(|manifest| manifest.is_of_run(&place)) {
             let files = manifest.files.iter().filter(|file| !file.open).map(|file| file.name.as_str());
             let below = |name: &str| fs::symlink_metadata(old.join(name)).is_ok_and(|there| !there.is_dir());
             let own: Vec<&str> = files.chain(["attempt.json", "manifest.json"]).filter(|name| below(name)).collect();

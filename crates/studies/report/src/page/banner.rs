@@ -3,17 +3,10 @@ use std::collections::BTreeSet;
 
 pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<String> {
     let mut lines = vec![];
-    if let Some(interruption) = &data.interruption {
-        let missing = match interruption.missing.as_slice() {
-            [] => String::new(),
-            names => format!("; not finished: {}", shortened(names)),
-        };
-        lines.push(format!("The comparison was interrupted{missing}. Repeat the command to continue."));
-    }
     lines.extend(comparison.into_iter().flat_map(Comparison::missing_lines).map(|line| format!("{line}.")));
     lines.extend(comparison.and_then(Comparison::machine_bound_line).map(|line| format!("{line}.")));
     if !data.unfinished.is_empty() {
-        lines.push(format!("No finished run in {}.", shortened(&data.unfinished)));
+        lines.push(format!("Not finished: {}. Repeat the command to continue.", shortened(&data.unfinished)));
     }
     lines
 }

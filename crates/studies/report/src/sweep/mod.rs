@@ -1,4 +1,4 @@
-//! Sweeps: one comparison per point of a grid. `sweep.json` contains the plan; the runs are in `runs/`, each in a
+//! Sweeps: one comparison per point of a grid. `plan.json` contains the plan; the runs are in `runs/`, each in a
 //! directory of its own that is complete as soon as it exists. [`Sweep::read`] computes all results from them.
 
 mod curves;
@@ -16,7 +16,7 @@ use crate::{
     figures::{Caption, Figure, FigureFiles, FigureStyle, Layout, PAGE_LAYOUT, stage_style, style_folder},
     json::to_json,
     manifest::{FileEntry, Manifest},
-    names::{PAGE, SWEEP, store_directory},
+    names::{PAGE, PLAN, store_directory},
     output::{Inputs, OutputDir},
     staging::Staging,
     store::plan_entries,
@@ -93,7 +93,7 @@ fn report_sweep_in(
         style_folder(&file.name).is_some_and(|folder| style.layouts().iter().all(|layout| layout.folder != folder))
     };
     manifest.files.extend(same.iter().flat_map(|old| old.files.iter().filter(of_style)).cloned());
-    staging.write_all(SWEEP, to_json(&sweep.plan))?;
+    staging.write_all(PLAN, to_json(&sweep.plan))?;
     staging.write_all("sweep.csv", sweep.to_csv())?;
     staging.write_all("runs.csv", sweep.runs_csv())?;
     staging.write_all(PAGE, page::render(&sweep, &figures, &drawn)?)?;

@@ -1,6 +1,13 @@
-use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP, numbers::capital};
+use crate::{
+    error::ReportError,
+    json::read_json,
+    manifest::Manifest,
+    names::{PLAN, run_name, store_directory},
+    numbers::capital,
+    sequential::Sequential,
+};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A key with its values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,6 +98,9 @@ pub struct SweepPlan {
     pub baseline: String,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Plan by which a comparison adds seeds until its differences are decided; absent if their number is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_decided: Option<Sequential>,
     /// All runs: point by point, seed by seed.
     pub runs: Vec<SweepRun>,
 }
@@ -142,14 +152,30 @@ impl SweepPlan {
         self.place(point).into_iter().zip(&self.axes).map(|(place, axis)| axis.values[place].as_str()).collect()
     }
 
+    /// Returns `true` if the plan has no keys: every entry with every seed at one point.
+    pub fn is_comparison(&self) -> bool {
+        self.axes.is_empty()
+    }
+
+    /// Returns the name of a run: `prime/seed1` in a comparison, its hash in a sweep.
+    pub fn run_name(&self, run: &SweepRun) -> String {
+        if self.is_comparison() { run_name(&self.entries[run.entry], run.seed) } else { run.run.clone() }
+    }
+
+    /// Returns the directory of the run of `entry` and `seed` in a comparison in `dir`.
+    pub fn directory(&self, dir: &Path, entry: &str, seed: u64) -> Option<PathBuf> {
+        let own = |run: &&SweepRun| run.seed == seed && self.entries[run.entry] == entry;
+        self.runs.iter().find(own).map(|run| store_directory(dir, &run.run))
+    }
+
     /// Reads the plan in `dir`; `None` if there is none.
     ///
     /// # Errors
     /// [`ReportError`] if it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
-        read_json(&dir.join(SWEEP)).map_err(|error| match error {
+        read_json(&dir.join(PLAN)).map_err(|error| match error {
             ReportError::Content { path, found, .. } => {
-                let remedy = "the sweep's command with --replace writes it anew and keeps finished runs".to_string();
+                let remedy = "the same command with --replace writes it again and keeps finished runs".to_string();
                 ReportError::Content { path, found, remedy }
             }
             other => other,
@@ -166,6 +192,7 @@ impl SweepPlan {
             schemes: self.entries.clone(),
             baseline: Some(self.baseline.clone()),
             seeds: self.seeds.clone(),
+            until_decided: self.until_decided.clone(),
             ..Manifest::default()
         }
     }

@@ -13,11 +13,12 @@ use crate::{
     error::ReportError,
     figures::colours,
     manifest::{FileEntry, Manifest},
-    names::{MANIFEST, PAGE, SUMMARY, SWEEP, VIEW, run_directory},
+    names::{PAGE, SUMMARY, VIEW},
     output::{OutputDir, OutputFile},
     read::read_summary,
     staging::Staging,
     summary::Summary,
+    sweep::SweepPlan,
     tables::{ColumnKind, Frame, TABLES},
 };
 use fabric::Fabric;
@@ -54,22 +55,18 @@ pub fn viewed_runs(
             )),
         };
     }
-    if dir.join(SWEEP).exists() {
+    let Some(plan) = SweepPlan::read(dir)? else { return Err(ReportError::NoResults { path: dir.to_path_buf() }) };
+    if !plan.is_comparison() {
         return Err(wrong("this is a sweep".into(), "give one or two of its runs, DIR/runs/HASH; runs.csv lists them"));
     }
-    if !dir.join("runs").is_dir() {
-        return Err(ReportError::NoResults { path: dir.to_path_buf() });
-    }
-    let Some(manifest) = Manifest::read(dir)? else {
-        return Err(wrong(format!("it has no {MANIFEST}"), "repeat the command that made the results"));
-    };
-    let (known, seeds) = (manifest.schemes, manifest.seeds);
+    let (known, seeds) = (&plan.entries, &plan.seeds);
     let mut chosen = if schemes.is_empty() { known.clone() } else { schemes.to_vec() };
     chosen.truncate(most);
     if let Some(scheme) = chosen.iter().find(|scheme| !known.contains(scheme)) {
         return Err(wrong(format!("it has no `{scheme}`"), &format!("it compares {}", known.join(", "))));
     }
-    let finished = |scheme: &str, seed: u64| run_directory(dir, scheme, seed).join(SUMMARY).exists();
+    let place = |scheme: &str, seed: u64| plan.directory(dir, scheme, seed).filter(|run| run.join(SUMMARY).exists());
+    let finished = |scheme: &str, seed: u64| place(scheme, seed).is_some();
     let all_have = |seed: u64| chosen.iter().all(|scheme| finished(scheme, seed));
     let Some(seed) = seed.or_else(|| seeds.iter().copied().find(|&seed| all_have(seed))) else {
         return Err(wrong(
@@ -84,7 +81,7 @@ pub fn viewed_runs(
             &format!("its seeds are {}", seeds.join(", ")),
         ));
     }
-    Ok(chosen.iter().map(|scheme| run_directory(dir, scheme, seed)).collect())
+    Ok(chosen.iter().filter_map(|scheme| place(scheme, seed)).collect())
 }
 
 /// Writes the view of `runs` (directories of one or two runs) into `out`.

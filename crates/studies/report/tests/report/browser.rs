@@ -4,8 +4,8 @@ use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
-    Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory,
-    store_directory, write_comparison, write_plan, write_view,
+    Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, store_directory,
+    write_plan, write_view,
 };
 use anabranch_units::Time;
 use std::{
@@ -44,12 +44,12 @@ fn pages_load_in_a_browser() {
                 meta.workloads = workloads.iter().map(named).collect();
                 let number = workloads.len() as u16;
                 result.flows.iter_mut().for_each(|flow| flow.workload = (flow.flow_id % u32::from(number)) as u16);
-                let own = run_directory(&dir, scheme.name, seed);
+                let own = crate::common::place(&dir, scheme.name, seed);
                 summaries.push(common::write_run(&own, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
             }
         }
         let names: Vec<String> = SCHEMES.iter().map(|scheme| scheme.name.to_string()).collect();
-        write_comparison(&dir, &summaries, &names, "ecmp", 2, &provenance()).unwrap();
+        crate::common::compared(&dir, &summaries, &names, "ecmp");
         pages.push(report(&dir).unwrap());
     }
     let single = dir.join("single");

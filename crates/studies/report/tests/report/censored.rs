@@ -2,7 +2,7 @@
 
 use crate::common::{self, flow, meta, provenance, result, unfinish};
 use anabranch_outcome::{FlowDelays, FlowRow, RunRows};
-use anabranch_report::{Formats, Summary, report, run_directory, write_comparison};
+use anabranch_report::{Formats, Summary, report};
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use std::fs;
@@ -29,14 +29,14 @@ fn unfinished_flows_do_not_flatter_a_figure() {
     let mut summaries: Vec<Summary> = vec![];
     for scheme in ["ecmp", "prime"] {
         for seed in 1..=3 {
-            let own = run_directory(&dir, scheme, seed);
+            let own = crate::common::place(&dir, scheme, seed);
             let written =
                 common::write_run(&own, &flows(scheme), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap();
             summaries.push(written);
         }
     }
     let names = ["ecmp", "prime"].map(str::to_string);
-    write_comparison(&dir, &summaries, &names, "prime", 2, &provenance()).unwrap();
+    crate::common::compared(&dir, &summaries, &names, "prime");
     let page = fs::read_to_string(report(&dir).unwrap()).unwrap().replace("&#x27;", "'");
     // Position 19 s of 20 flows: the sixteenth, with a slowdown of 2.6, is the last one known, at the share 15 / 19.
     let shown = rows(&fs::read_to_string(dir.join("figures/slowdown_cdf.csv")).unwrap());

@@ -4,7 +4,6 @@ use crate::common::{self, Behaviour, SCHEMES, add_measurements, flow, link, meta
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{
     ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, headlines, report, report_pooled,
-    run_directory, write_comparison,
 };
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
@@ -44,11 +43,11 @@ fn write(dir: &Path, runs: &[(RunRows, RunMeta)], schemes: &[&str]) -> Compariso
     let summaries: Vec<Summary> = runs
         .iter()
         .map(|(result, meta)| {
-            let own = run_directory(dir, &meta.scheme, meta.seed);
+            let own = crate::common::place(dir, &meta.scheme, meta.seed);
             common::write_run(&own, result, meta, &provenance(), Formats::BOTH).unwrap()
         })
         .collect();
-    write_comparison(dir, &summaries, &names(schemes), schemes[0], 2, &provenance()).unwrap()
+    crate::common::compared(dir, &summaries, &names(schemes), schemes[0])
 }
 
 fn page(dir: &Path, with_all: bool) -> String {
@@ -215,17 +214,13 @@ fn interrupted_comparison_lists_missing_runs() {
         .filter(|(_, meta)| !(meta.scheme == "hopper" && meta.seed == 4))
         .collect();
     write(&dir, &runs, &["ecmp", "hf2t+letflow", "hopper", "prime"]);
-    fs::write(dir.join("interrupted.json"), r#"{"interrupted": true, "finished": 14, "missing": ["hopper, seed 4"]}"#)
-        .unwrap();
-    fs::create_dir_all(dir.join("runs/prime/seed1/.partial")).unwrap();
     let shown = page(&dir, false);
     assert!(shown.contains("<strong>Results are missing</strong>"));
     for message in [
-        "The comparison was interrupted; not finished: hopper, seed 4.",
         "hopper: 4 of 5 seeds; not run: seed 4.",
         "prime: 0 of 5 seeds; not run: seed 1, 2, 3, 4, 5.",
         "Compared over the seeds of every scheme: seed 1, 2, 3, 5.",
-        "No finished run in runs/prime/seed1.",
+        "Not finished: prime/seed1; prime/seed2; prime/seed3; hopper/seed4; prime/seed4; prime/seed5. Repeat",
         "hopper, 4 seeds",
         "ecmp (baseline), 5 seeds",
     ] {

@@ -2,10 +2,7 @@
 
 use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
 use anabranch_outcome::{Measures, PortSeries, RunResult};
-use anabranch_report::{
-    Formats, Manifest, ReportError, SeriesSums, Summary, read_comparison, report, report_run, run_directory,
-    write_comparison,
-};
+use anabranch_report::{Formats, Manifest, ReportError, SeriesSums, Summary, read_comparison, report, report_run};
 use anabranch_testkit::folder;
 use std::{fs, path::Path};
 
@@ -14,13 +11,13 @@ fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Sum
     for scheme in schemes {
         for seed in 1..=seeds {
             let result = run(scheme, seed, flows, false);
-            let path = run_directory(dir, scheme.name, seed);
+            let path = crate::common::place(dir, scheme.name, seed);
             let meta = meta(scheme.name, seed);
             summaries.push(common::write_run(&path, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
         }
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    write_comparison(dir, &summaries, &names, "ecmp", 2, &provenance()).unwrap();
+    crate::common::compared(dir, &summaries, &names, "ecmp");
     summaries
 }
 
@@ -167,13 +164,13 @@ fn one_seed_and_one_size_are_stated() {
     let dir = folder();
     let mut summaries = vec![];
     for scheme in &SCHEMES[..2] {
-        let path = run_directory(&dir, scheme.name, 1);
+        let path = crate::common::place(&dir, scheme.name, 1);
         let result = run(scheme, 1, 128, true);
         summaries
             .push(common::write_run(&path, &result, &meta(scheme.name, 1), &provenance(), Formats::PARQUET).unwrap());
     }
     let names = ["ecmp".to_string(), "hf2t+letflow".to_string()];
-    write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
+    crate::common::compared(&dir, &summaries, &names, "ecmp");
     let page = page_of(&dir);
     assert!(page.contains("slowest flow against the ideal"));
     assert!(page.contains("one seed, CI n/a") && page.contains("Too few seeds to rank the schemes: one seed so far"));
@@ -204,8 +201,8 @@ fn directory_without_results_is_user_error() {
 #[test]
 fn run_directories_stay_below_the_comparison() {
     let dir = Path::new("out");
-    assert_eq!(run_directory(dir, "hf2t+letflow", 3), Path::new("out/runs/hf2t+letflow/seed3"));
-    assert_eq!(run_directory(dir, "../../x", 1), Path::new("out/runs/_._.._x/seed1"));
+    assert_eq!(crate::common::place(dir, "hf2t+letflow", 3), Path::new("out/runs/hf2t+letflow/seed3"));
+    assert_eq!(crate::common::place(dir, "../../x", 1), Path::new("out/runs/_._.._x/seed1"));
 }
 
 /// Figures are in boxes that scroll on their own, printed pages put two side by side and break none.

@@ -2,9 +2,7 @@
 
 use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use anabranch_outcome::RunRows;
-use anabranch_report::{
-    FigureStyle, Formats, Manifest, RunMeta, Summary, report, report_styled, run_directory, write_comparison,
-};
+use anabranch_report::{FigureStyle, Formats, Manifest, RunMeta, Summary, report, report_styled};
 use anabranch_testkit::folder;
 use std::{
     collections::BTreeSet,
@@ -21,12 +19,12 @@ fn write(dir: &Path, seeds: u64, change: impl Fn(&mut RunRows, &RunMeta)) {
             let (mut rows, meta) = (run(scheme, seed, 2000, false), meta(scheme.name, seed));
             add_measurements(&mut rows);
             change(&mut rows, &meta);
-            let own = run_directory(dir, scheme.name, seed);
+            let own = crate::common::place(dir, scheme.name, seed);
             summaries.push(common::write_run(&own, &rows, &meta, &provenance(), Formats::PARQUET).unwrap());
         }
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    write_comparison(dir, &summaries, &names, "ecmp", 2, &provenance()).unwrap();
+    crate::common::compared(dir, &summaries, &names, "ecmp");
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

@@ -6,8 +6,7 @@ use anabranch_outcome::{
     TraceRow,
 };
 use anabranch_report::{
-    Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
-    write_comparison, write_view, write_view_into,
+    Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, viewed_runs, write_view, write_view_into,
 };
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
@@ -329,24 +328,24 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     let mut summaries = vec![];
     for (scheme, seeds) in [("ecmp", 1..=2), ("prime", 2..=3)] {
         for seed in seeds {
-            let own = run_directory(&dir, scheme, seed);
+            let own = crate::common::place(&dir, scheme, seed);
             summaries
                 .push(common::write_run(&own, &small(), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap());
         }
     }
     let names = ["ecmp".to_string(), "prime".to_string()];
-    write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
+    crate::common::compared(&dir, &summaries, &names, "ecmp");
     let one = |scheme: &str| [scheme.to_string()];
     let runs = viewed_runs(&dir, &[], None, 2).unwrap();
-    assert_eq!(runs, [run_directory(&dir, "ecmp", 2), run_directory(&dir, "prime", 2)], "the seed both have");
-    assert_eq!(viewed_runs(&dir, &one("prime"), Some(3), 2).unwrap(), [run_directory(&dir, "prime", 3)]);
+    assert_eq!(runs, [crate::common::place(&dir, "ecmp", 2), common::place(&dir, "prime", 2)], "the seed both have");
+    assert_eq!(viewed_runs(&dir, &one("prime"), Some(3), 2).unwrap(), [crate::common::place(&dir, "prime", 3)]);
     let page = fs::read_to_string(write_view_into(&dir, &runs).unwrap()).unwrap();
     let schemes: Vec<Value> = blocks(&page).into_iter().map(|(head, _)| head["scheme"].clone()).collect();
     assert_eq!(schemes, ["ecmp", "prime"]);
     let message = |result: Result<Vec<PathBuf>, ReportError>| result.map_err(|error| error.to_string()).unwrap_err();
     assert!(message(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
     assert!(message(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
-    let single = run_directory(&dir, "ecmp", 1);
+    let single = crate::common::place(&dir, "ecmp", 1);
     assert_eq!(viewed_runs(&single, &one("ecmp"), Some(1), 2).unwrap(), std::slice::from_ref(&single));
     assert!(message(viewed_runs(&single, &one("prime"), None, 2)).contains("a single run, of `ecmp` with seed 1"));
     assert!(message(viewed_runs(&single, &one("ecmp"), Some(2), 2)).contains("a single run, of `ecmp` with seed 1"));

@@ -7,18 +7,14 @@ use crate::{
     hold::Hold,
     results::RunError,
     schedule::Observer,
-    store::Store,
+    store::{Store, is_due, replaceable, with_what_is_done},
 };
 use anabranch_random::name_key;
 use anabranch_report::{
-    FailedRun, Inputs, Manifest, OutputDir, ReportError, ResultKind, Sweep as Table, SweepPlan, failed_file,
-    is_complete_run, report_sweep, store_directory, sweep_files, write_plan,
+    FailedRun, Manifest, Sweep as Table, failed_file, is_complete_run, report_sweep, store_directory,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Options of executing a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -90,16 +86,7 @@ impl Sweep {
 
     /// Returns the runs of a share that remain to be done, given the content of `directory`.
     pub fn due(&self, directory: &Path, options: &Options) -> Vec<usize> {
-        let due = |number: &usize| {
-            let run = &self.plan.runs[*number].run;
-            let finished = || is_complete_run(&store_directory(directory, run));
-            let failed = || failed_file(directory, run).exists();
-            match options.again {
-                Again::All => true,
-                Again::Failed => !finished(),
-                Again::No => !finished() && !failed(),
-            }
-        };
+        let due = |number: &usize| is_due(directory, &self.plan.runs[*number].run, options.again);
         self.share(options.task).into_iter().filter(due).collect()
     }
 
@@ -136,60 +123,11 @@ impl Sweep {
         replace: bool,
         observer: &dyn Observer,
     ) -> Result<Store, RunError> {
-        self.ask(directory, replace)?;
+        replaceable(directory, &self.plan, &self.inputs(), replace)?;
         self.check(jobs, observer)?;
         let store = Store::open(directory)?;
-        self.write_plan(directory, &store)?;
+        store.write_plan(&self.plan)?;
         Ok(store)
-    }
-
-    /// Refuses, without `replace`, a directory with another sweep, and any directory with other results.
-    fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
-        let name = directory.display();
-        let output = OutputDir::keeping(directory, Inputs::default())?;
-        if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
-            let message = format!("{name} contains {kind}; a sweep needs a separate directory");
-            return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
-        }
-        self.admit(directory)?;
-        let there = match SweepPlan::read(directory) {
-            Ok(Some(there)) => there,
-            Ok(None) => return Ok(()),
-            Err(ReportError::Content { .. }) if replace => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let keys = |plan: &SweepPlan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
-        let same = there.scenario_hash == self.plan.scenario_hash
-            && keys(&there) == keys(&self.plan)
-            && there.zip == self.plan.zip;
-        if replace || same && there.version == self.plan.version {
-            return Ok(());
-        }
-        if same {
-            let (old, new) = (&there.version, &self.plan.version);
-            let message =
-                format!("{name} holds this sweep by version {old}; this is version {new}, which does every run anew");
-            return Err(ScenarioError::new(message)
-                .help(
-                    "give another directory with --out DIR; or --replace, which replaces the tables and keeps the runs there",
-                )
-                .into());
-        }
-        let version = match there.version == self.plan.version {
-            true => String::new(),
-            false => format!(", by version {}", there.version),
-        };
-        let message =
-            format!("{name} contains another sweep: {} over {}{version}", there.name, keys(&there).join(", "));
-        Err(ScenarioError::new(message)
-            .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs")
-            .into())
-    }
-
-    /// Refuses foreign files. Files of the same sweep, begun by another process, are listed by a newer manifest.
-    fn admit(&self, directory: &Path) -> Result<(), RunError> {
-        let open = || OutputDir::keeping(directory, Inputs::of(self.inputs()));
-        Ok(OutputDir::settled(open, |output| output.admit_results(&sweep_files())).map(drop)?)
     }
 
     /// Sets up the first run of each point whole, and checks the load balancers of the others on its graph.
@@ -206,14 +144,6 @@ impl Sweep {
                 check(&scenario, self.entries.backend(), &self.name(number), &mut first, observer)
                     .map_err(|e| e.of(&self.name(number)))?;
             }
-        }
-        Ok(())
-    }
-
-    fn write_plan(&self, directory: &Path, store: &Store) -> Result<(), RunError> {
-        let _alone = store.exclusive()?;
-        if SweepPlan::read(directory).ok().flatten().is_none_or(|there| there != self.plan) {
-            write_plan(&self.plan, directory)?;
         }
         Ok(())
     }
@@ -268,21 +198,5 @@ impl Execution<'_> {
             return Ok(None);
         }
         Ok(Some(report_sweep(self.directory, true, &digest)?))
-    }
-}
-
-fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
-    match error {
-        RunError::Report(ReportError::File { path, source }) => {
-            let message = format!("{}: {source}; {finished} of {of} runs are finished and kept", path.display());
-            let help = match source.kind() {
-                ErrorKind::NotFound => {
-                    "the directory, or a part of it, was moved or removed while the sweep was running"
-                }
-                _ => "free space there, or make it writable, and repeat the command to continue",
-            };
-            ScenarioError::new(message).help(help).into()
-        }
-        other => other,
     }
 }

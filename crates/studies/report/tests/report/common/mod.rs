@@ -6,9 +6,12 @@ use anabranch_outcome::{
     RunResult, RunRows, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
-use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summary, WorkloadMeta};
+use anabranch_report::{
+    Comparison, FctKind, Formats, Provenance, ReportError, RunMeta, Summary, SweepPlan, SweepRun, WorkloadMeta,
+    run_name, store_directory, write_plan,
+};
 use anabranch_units::Time;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
@@ -322,4 +325,30 @@ pub(crate) fn one_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
 
 pub(crate) fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
+}
+
+/// Directory of a run of a comparison whose runs have their names as hashes.
+pub(crate) fn place(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
+    store_directory(dir, &run_name(scheme, seed))
+}
+
+/// Writes the comparison of `schemes` over `runs`; its plan has every seed of theirs.
+pub(crate) fn compared(dir: &Path, runs: &[Summary], schemes: &[String], baseline: &str) -> Comparison {
+    let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let run =
+        |seed: u64, (entry, scheme): (usize, &String)| SweepRun { point: 0, entry, seed, run: run_name(scheme, seed) };
+    let planned = seeds.iter().flat_map(|seed| schemes.iter().enumerate().map(|entry| run(*seed, entry))).collect();
+    let plan = SweepPlan {
+        name: "Web search on a 128-host leaf-spine".into(),
+        version: "0.1.0".into(),
+        entries: schemes.to_vec(),
+        baseline: baseline.into(),
+        seeds: seeds.clone(),
+        runs: planned,
+        ..SweepPlan::default()
+    };
+    write_plan(&plan, dir).unwrap();
+    anabranch_report::write_comparison(dir, runs, 2, &provenance()).unwrap()
 }
