@@ -35,7 +35,7 @@ pub(crate) fn with_grouped_commands(command: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::GROUPS;
-    use crate::arguments::Arguments;
+    use crate::commands::Arguments;
     use clap::CommandFactory;
 
     #[test]

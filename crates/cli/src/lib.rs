@@ -3,6 +3,8 @@
 //! Exit codes: 0 done, 1 a requested check failed, 2 invalid input, 3 an invariant failed, 4 a run ended as a deadlock,
 //! 130 interrupted.
 
+#![allow(clippy::doc_markdown, reason = "help is printed as it is written")]
+
 mod arguments;
 #[doc(hidden)]
 pub mod at_limit;
@@ -19,11 +21,11 @@ pub use backends::BACKENDS;
 pub use commands::topology_of;
 
 use anabranch_scenario::backend::BackendEntry;
-use arguments::Arguments;
 use clap::{
     CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use commands::Arguments;
 use std::{
     ffi::OsString,
     panic::{AssertUnwindSafe, catch_unwind},

@@ -6,8 +6,9 @@ use super::{
     run::print_result_paths,
 };
 use crate::{
-    arguments::{Agree, Format, RunOptions},
+    arguments::{BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
     backends::{Schemes, scenario_on, select_backends},
+    complete,
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
     progress::ProgressDisplay,
@@ -25,6 +26,27 @@ use anabranch_study::{
 };
 use serde_json::json;
 use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Agree {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
+    /// Metric to judge, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
+    #[arg(long, value_name = "NAME", add = complete::metrics())]
+    pub(crate) metric: Option<String>,
+    /// Repeat finished runs too
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// Replace tables of another scenario in the directory; its runs stay
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
 
 pub(super) struct ComparisonRequest<'a> {
     pub(super) request: Request,

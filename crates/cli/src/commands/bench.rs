@@ -1,5 +1,5 @@
 use crate::{
-    arguments::{Bench, Format},
+    arguments::{Format, MAX_THREADS},
     failure::Failure,
     printing::{count, millions, note, print, print_json, width, wrapped},
     table::Table,
@@ -12,6 +12,43 @@ use anabranch_bench::simulator::{
 };
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// Threads of the simulator; the stripped loop has one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
+    pub(crate) threads: u16,
+    /// Runs of each case; the median is reported
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) repetitions: u16,
+    /// Measure 128 hosts only
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Measure 65,536 hosts too, once (up to 16 GiB)
+    #[arg(long)]
+    pub(crate) large: bool,
+    /// Measure these cases only
+    #[arg(long = "case", value_name = "A,B,...", value_delimiter = ',', conflicts_with_all = ["small", "large"],
+        value_parser = clap::builder::PossibleValuesParser::new(anabranch_bench::simulator::CASES.iter().map(|case| case.name)))]
+    pub(crate) cases: Vec<String>,
+    /// Predict the speed on these numbers of threads, from the windows of a run, with 1,024 hosts or more
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with = "small",
+        value_parser = clap::value_parser!(u16).range(2..=MAX_THREADS))]
+    pub(crate) predict: Vec<u16>,
+    /// Measure real packets over the loopback interface instead, beside plain sockets
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict"])]
+    pub(crate) wire: bool,
+    /// Measure messages over the NCCL plugin instead, beside the endpoint's packets
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict", "wire"])]
+    pub(crate) nccl: bool,
+    /// Shared object of the plugin for --nccl [default: the one beside this program]
+    #[arg(long, value_name = "PATH", requires = "nccl")]
+    pub(crate) plugin: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     if arguments.nccl {

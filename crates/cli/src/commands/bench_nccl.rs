@@ -1,8 +1,8 @@
 //! `bench --nccl`: cost of messages over the plugin for NCCL, beside the wire bench and plain sockets.
 
+use super::{bench::Bench, nccl};
 use crate::{
-    arguments::{Bench, Format},
-    commands::nccl,
+    arguments::Format,
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };

@@ -1,7 +1,8 @@
 //! `bench --wire`.
 
+use super::bench::Bench;
 use crate::{
-    arguments::{Bench, Format},
+    arguments::Format,
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };

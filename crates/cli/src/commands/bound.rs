@@ -1,6 +1,6 @@
 use super::request::{load, threads_or_cores};
 use crate::{
-    arguments::{Bound, Format},
+    arguments::{Format, MAX_THREADS, ProgressMode, ScenarioArguments},
     failure::Failure,
     printing::{print, print_json, table, width, wrapped},
     progress::ProgressDisplay,
@@ -13,6 +13,27 @@ use anabranch_study::{
 };
 use serde_json::{Value, json};
 use std::time::Instant;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bound {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Number of seeds, counting up from the scenario's; values are means
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    /// Simulate the reference too: the same flows with links between switches 16 times as fast
+    #[arg(long)]
+    pub(crate) reference: bool,
+    /// Number of threads of the reference [default: the machine's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
+    pub(crate) threads: Option<u16>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Progress output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: ProgressMode,
+}
 
 /// Assumptions of the bounds, and effects that they omit.
 const ASSUMPTIONS: &[&str] = &[

@@ -1,7 +1,8 @@
 //! `list` and `explain`.
 
 use crate::{
-    arguments::{Catalogue, Explain, Format, List},
+    arguments::Format,
+    complete,
     failure::Failure,
     printing::{print, print_json, width},
     table::Table,
@@ -9,9 +10,48 @@ use crate::{
 use anabranch_report::Term;
 use anabranch_scenario::explain;
 use anabranch_study::explain::{explain as explain_name, result_terms};
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use nccl_net_anabranch::{VARIABLES, Variable};
 use serde_json::json;
+
+/// Catalogues of `list`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Catalogue {
+    /// Load balancers: pairs by name, host sides, switch sides
+    Schemes,
+    /// Kinds of topology
+    Topologies,
+    /// Transports and their congestion controls
+    Transports,
+    /// Kinds of workload and flow-size distributions
+    Workloads,
+    /// Ready-made scenarios
+    Scenarios,
+    /// Metrics of comparisons and sweeps
+    Metrics,
+    /// Columns and keys of result files
+    Columns,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Catalogue to list [default: the catalogues]
+    #[arg(value_enum)]
+    pub(crate) what: Option<Catalogue>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Name as printed by `anabranch list`, section or key of a scenario, column of a result file, or a word of the field such as allreduce
+    #[arg(value_name = "NAME", add = complete::terms())]
+    pub(crate) name: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 /// An entry of a catalogue: name, sort, meaning.
 type Row = (String, String, String);

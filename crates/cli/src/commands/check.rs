@@ -1,12 +1,23 @@
 use super::request::load;
 use crate::{
-    arguments::{Check, Format},
+    arguments::{BackendArguments, Format, ScenarioArguments},
     backends::select_backends,
     failure::Failure,
     printing::{note, print, print_json},
 };
 use anabranch_scenario::backend::BackendEntry;
 use serde_json::json;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 /// `anabranch check`: refuses what `run` would refuse, without running.
 pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Result<(), Failure> {

@@ -1,7 +1,5 @@
 //! `collective`: collectives over a network plugin for NCCL, without NCCL and without a GPU.
 
-#![allow(clippy::doc_markdown, reason = "help is printed as it is written")]
-
 #[cfg(target_os = "linux")]
 use super::collective_testbed::RankHosts;
 use crate::{

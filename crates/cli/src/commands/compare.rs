@@ -7,7 +7,7 @@ use super::{
     until_decided::{self, run_until_decided},
 };
 use crate::{
-    arguments::{Compare, Format},
+    arguments::{BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
     backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
@@ -24,6 +24,43 @@ use anabranch_study::{
     limits::limits,
 };
 use serde_json::{Value, json};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
+    /// Add seeds until each difference to the baseline is significant, or surely within this share of it, for example 5%; --seeds: seeds of the first test [default: 5]
+    #[arg(long, value_name = "SHARE", conflicts_with = "again")]
+    pub(crate) until_decided: Option<String>,
+    /// Maximum number of seeds with --until-decided
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "until_decided")]
+    pub(crate) max_seeds: u64,
+    /// Repeat finished runs too
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// Replace tables of another scenario in the directory; its runs stay
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Add what no load balancer can beat and a fabric without contention: columns over bound and over reference
+    #[arg(long)]
+    pub(crate) bound: bool,
+    /// Exit with 1 unless this holds, for example 'prime.slowdown_p99 < 0.9 * ecmp.slowdown_p99'; repeatable
+    #[arg(long = "assert", value_name = "EXPR")]
+    pub(crate) assertions: Vec<String>,
+    /// Print what changed since the comparison or run in DIR, per scheme and metric
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
 
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = select_backends(&arguments.on, backends)?;

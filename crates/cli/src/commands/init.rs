@@ -1,12 +1,28 @@
 use crate::{
-    arguments::Init,
+    complete,
     failure::Failure,
     printing::{note, print},
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, init, library::READY_MADE};
 use anabranch_settings::nearest_few;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// File to write; `-` for standard output
+    #[arg(default_value = "scenario.toml")]
+    pub(crate) file: PathBuf,
+    /// Write every key with its meaning and default
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) all: bool,
+    /// Write a ready-made scenario (`anabranch list scenarios`)
+    #[arg(long, value_name = "NAME", add = complete::ready_made())]
+    pub(crate) from: Option<String>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
 
 pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
     let text = match &arguments.from {

@@ -40,12 +40,101 @@ mod wire;
 
 pub use topology::topology_of;
 
-use crate::{
-    arguments::{Arguments, Command},
-    failure::Failure,
-    printing::print_json,
-};
+use crate::{failure::Failure, printing::print_json};
 use anabranch_scenario::{backend::BackendEntry, schema};
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Simulate, compare and run load balancing for RDMA and Ultra Ethernet
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    /// Print only results and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario once
+    Run(run::Run),
+    /// Compare load balancers on the same flows
+    Compare(compare::Compare),
+    /// Compare the simulator with a testbed, with a verdict per scheme
+    Agree(agree::Agree),
+    /// Run a scenario over values of its keys
+    Sweep(sweep::Sweep),
+    /// Run the studies of a paper and judge its claims
+    Reproduce(reproduce::Reproduce),
+    /// Compute what no load balancer can beat on a scenario
+    Bound(bound::Bound),
+    /// Re-run from a manifest and compare fingerprints
+    Rerun(rerun::Rerun),
+    /// Check files of a result against the digests in its manifest
+    Verify(verify::Verify),
+    /// Rebuild DIR/report.html from the rows in DIR
+    Report(report::Report),
+    /// Write DIR/view.html: the fabric over time
+    View(view::View),
+    /// List the results below a directory
+    Results(results::Results),
+    /// Export a run to Perfetto
+    Trace(trace::Trace),
+    /// List schemes, scenarios, metrics and others
+    List(catalogue::List),
+    /// Explain a scheme, topology, key, metric or column
+    Explain(catalogue::Explain),
+    /// Write a commented scenario file
+    Init(init::Init),
+    /// Print the JSON Schema of scenario files
+    Schema,
+    /// Validate a scenario and print it with every default
+    Check(check::Check),
+    /// Print a topology: counts, diameter, paths
+    Topology(topology::Topology),
+    /// Measure packet-hops per second on this machine
+    Bench(bench::Bench),
+    /// Test random scenarios for equal results
+    Soak(soak::Soak),
+    /// Receive transfers from `anabranch send` and verify checksums
+    Serve(wire::Serve),
+    /// Send bytes to `anabranch serve` over the paths of a scheme
+    Send(wire::Send),
+    /// Run a collective over the plugin, without NCCL or a GPU
+    Collective(collective::Collective),
+    /// Run a rank of `collective`
+    #[command(hide = true)]
+    CollectiveRank,
+    /// Run a part of `bench --nccl`
+    #[command(hide = true)]
+    BenchPart(bench_nccl::BenchPart),
+    /// Install the network plugin for NCCL
+    Nccl(nccl::Nccl),
+    /// Print or change the paths of running NCCL connections
+    Stats(stats::Stats),
+    /// Trace the route of each UDP port pair
+    #[cfg(target_os = "linux")]
+    Paths(paths::Paths),
+    /// Build and use a leaf-spine of network namespaces
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Testbed),
+    /// Print shell completions
+    Completions(shell::Completions),
+    /// Write manual pages
+    Man(shell::Man),
+}
+
+impl Command {
+    /// Returns `true` if the command forwards signals to the program that it runs.
+    pub(crate) fn forwards_signals(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Command::Testbed(testbed) = self {
+            return testbed.forwards_signals();
+        }
+        false
+    }
+}
 
 pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     match arguments.command {
@@ -84,6 +173,6 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         #[cfg(target_os = "linux")]
         Command::Testbed(arguments) => testbed::testbed(arguments, backends),
         Command::Completions(arguments) => shell::completions(&arguments),
-        Command::Man(arguments) => shell::man(&arguments),
+        Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     }
 }

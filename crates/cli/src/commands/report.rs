@@ -1,11 +1,39 @@
 use crate::{
-    arguments::{Format, Report, Style},
+    arguments::Format,
     failure::Failure,
     printing::{note, print, print_json},
 };
 use anabranch_report::{FigureStyle, Manifest, check_results, report_styled};
 use anabranch_study::hold::Hold;
 use serde_json::json;
+use std::path::PathBuf;
+
+/// What figures are drawn for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Style {
+    /// The page alone
+    #[default]
+    Page,
+    /// Column and double-column width of ACM and IEEE, 8 to 9 pt, without titles
+    Paper,
+    /// Slides of 16:9, 16 to 18 pt, without titles
+    Slides,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    /// Directory written by `run`, `compare` or `sweep`
+    pub(crate) dir: PathBuf,
+    /// Also draw figures for ACM and IEEE columns (SVG, PDF) or for slides (SVG, PDF, PNG), with their captions
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) style: Style,
+    /// Add figures of all workloads pooled
+    #[arg(long)]
+    pub(crate) all_flows: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
     if !arguments.dir.is_dir() {

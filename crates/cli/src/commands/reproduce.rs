@@ -1,6 +1,7 @@
 use super::request::{directory, runs_failed, threads};
 use crate::{
-    arguments::{self, Format, Reproduce},
+    arguments::{self, Format, RunOptions},
+    complete,
     failure::Failure,
     printing::{note, print, print_json, table, width},
     progress::NumberedProgress,
@@ -14,8 +15,61 @@ use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
 };
+
+/// Size of the studies of `reproduce`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StudySize {
+    /// Every claim in minutes, at smaller sizes
+    #[default]
+    Quick,
+    /// The papers' sizes
+    Full,
+}
+
+/// Help of `--out` where all commands share one store.
+const OUT_OF_REPRODUCE: &str = "Directory for results [default: results/reproduce]";
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
+pub(crate) struct Reproduce {
+    /// Paper: hopper, hf2t, prime, spritz, or all
+    #[arg(value_name = "PAPER", add = complete::papers())]
+    pub(crate) paper: String,
+    /// Figure or claim, by its name in `--list` [default: all]
+    #[arg(value_name = "FIGURE")]
+    pub(crate) figure: Option<String>,
+    /// Size of the studies
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scale: StudySize,
+    /// Restrict to claims and figures that need no other studies than these
+    #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Print studies, figures and claims, and run nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Print missing runs with an estimate of their time, and run nothing
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) dry_run: bool,
+    /// Judge and draw finished runs, and run nothing
+    #[arg(long, conflicts_with_all = ["list", "dry_run"])]
+    pub(crate) no_run: bool,
+    /// Accept finished runs of other commits of this version
+    #[arg(long)]
+    pub(crate) any_commit: bool,
+    /// Repeat finished runs: all, or the failed ones
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
+    pub(crate) again: Option<arguments::Again>,
+    /// Read claim files from DIR/PAPER [default: those of this program]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) claims: Option<PathBuf>,
+    /// For maintainers: store the rows in claims/rows and write the tables of docs, in the repository DIR
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = ".", value_name = "DIR")]
+    pub(crate) write_docs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let paper = arguments.paper.as_str();
@@ -54,8 +108,8 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
 
 fn scale(arguments: &Reproduce) -> Scale {
     match arguments.scale {
-        arguments::Scale::Quick => Scale::Quick,
-        arguments::Scale::Full => Scale::Full,
+        StudySize::Quick => Scale::Quick,
+        StudySize::Full => Scale::Full,
     }
 }
 

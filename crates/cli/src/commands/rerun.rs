@@ -1,6 +1,6 @@
 use super::verify::{findings_table, integrity_failure};
 use crate::{
-    arguments::{Format, Rerun},
+    arguments::{Format, MAX_THREADS, ProgressMode},
     failure::Failure,
     printing::{note, print, print_json, table},
     progress::ProgressDisplay,
@@ -11,7 +11,24 @@ use anabranch_study::{
     rerun::{self, Recorded},
 };
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rerun {
+    /// Directory written by `run`, `compare` or `sweep`
+    pub(crate) dir: PathBuf,
+    /// One of its runs: SCHEME/seedN of a comparison, a hash of a sweep [default: all]
+    pub(crate) run: Option<String>,
+    /// Number of threads [default: the machine's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
+    pub(crate) threads: Option<u16>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Progress output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: ProgressMode,
+}
 
 /// Findings of `verify` except changed inputs (runs report them), foreign files and moved runs.
 fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {

@@ -1,7 +1,7 @@
 //! `anabranch results`: result directories below a directory.
 
 use crate::{
-    arguments::{Format, Results},
+    arguments::Format,
     failure::Failure,
     printing::{note, print, print_json},
     table::Table,
@@ -9,7 +9,26 @@ use crate::{
 use anabranch_report::{Inputs, Listed, OutputFile, files_of, index_page, is_index_page, list_results};
 use anabranch_scenario::ScenarioError;
 use serde_json::{Value, json};
-use std::{path::Path, time::UNIX_EPOCH};
+use std::{
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Results {
+    /// Directory to search, with all below it
+    #[arg(default_value = "results")]
+    pub(crate) dir: PathBuf,
+    /// File of the index page [default: DIR/index.html, unless DIR is a result itself]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) index: Option<PathBuf>,
+    /// Replace an existing file that is no index page
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn results(arguments: &Results) -> Result<(), Failure> {
     let dir = &arguments.dir;

@@ -3,7 +3,7 @@ use super::{
     request::{directory, require_finished, stem, threads_of_run},
 };
 use crate::{
-    arguments::{Format, Run},
+    arguments::{BackendArguments, Format, RunOptions, ScenarioArguments},
     backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{count, millions, note, print, print_json, width, wrapped},
@@ -23,6 +23,25 @@ use anabranch_study::{
     results::{run_into, take_for_a_run},
 };
 use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    /// Replace another scenario's results in the directory, and files of --pcap
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Capture packets that leave over a link, as pcapng, for example 'leaf0->spine0=up.pcapng'; repeatable
+    #[arg(long, value_name = "LINK=FILE")]
+    pub(crate) pcap: Vec<String>,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
 
 pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = select_backends(&arguments.on, backends)?;

@@ -1,13 +1,30 @@
 //! `completions` and `man`, which follow from the definitions of the commands.
 
 use crate::{
-    arguments::{Arguments, Completions, Man},
     complete,
     failure::Failure,
     printing::{note, print},
 };
 use anabranch_report::{Inputs, OutputFile, disk};
-use clap::{Command, CommandFactory};
+use clap::{Args, Command};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell; for bash: source <(anabranch completions bash)
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Directory for the pages, one file per command
+    #[arg(default_value = "man")]
+    pub(crate) dir: PathBuf,
+    /// Replace other files of these names
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
 
 pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     let mut text = Vec::new();
@@ -24,10 +41,10 @@ fn pages_of(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::R
     command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| pages_of(below, pages))
 }
 
-pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
+pub(crate) fn man(arguments: &Man, command: Command) -> Result<(), Failure> {
     let dir = &arguments.dir;
     let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     pages_of(&command, &mut pages).map_err(failed)?;

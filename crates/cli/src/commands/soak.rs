@@ -1,5 +1,6 @@
 use crate::{
-    arguments::{Format, ProgressMode, Soak},
+    arguments::{Format, ProgressMode},
+    complete,
     failure::Failure,
     printing::{count, is_quiet, note, print, print_json, stderr_width, table},
     progress::INTERRUPTED,
@@ -17,6 +18,56 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Seed and number determine a case. It runs on 1, 2, 3 and 5 threads, with one and with many partitions, with lazy and eager ports, with and without measurements; results must be equal byte for byte. Exit code: 0 all cases passed, 1 a case failed, 2 invalid input, 130 interrupted."
+)]
+pub(crate) struct Soak {
+    /// Minutes after which no case starts [default: 10, or no limit with --cases]
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    pub(crate) minutes: Option<f64>,
+    /// Number of cases [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) cases: Option<u64>,
+    /// Seed of all cases [default: random]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Draw only this load balancer; a host or switch scheme includes all its pairs
+    #[arg(long, value_name = "NAME", add = complete::schemes())]
+    pub(crate) scheme: Option<String>,
+    /// Draw only this topology: a kind, a scenario whose [topology] is used, or a topology file
+    #[arg(long, value_name = "FILE", add = complete::scenarios())]
+    pub(crate) topology: Option<String>,
+    /// Check only case N of --seed
+    #[arg(long, value_name = "N", requires = "seed", conflicts_with_all = ["cases", "minutes"])]
+    pub(crate) case: Option<u64>,
+    /// Check a scenario, a kept case or a directory of kept cases instead
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["minutes", "cases", "seed", "scheme", "topology", "case", "out"])]
+    pub(crate) again: Option<String>,
+    /// Directory for failing cases; must be empty or new [default: soak-failures/seed-S]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Progress output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: ProgressMode,
+}
+
+impl Soak {
+    pub(crate) fn first(&self) -> u64 {
+        self.case.unwrap_or(0)
+    }
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|minutes| *minutes > 0.0 && *minutes <= 1e6)
+        .ok_or_else(|| "expected minutes above 0, for example 60".into())
+}
 
 const LINES: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,5 @@
 //! `stats`: paths of NCCL jobs on this machine, read from the statistics pages of the plugin.
 
-#![allow(clippy::doc_markdown, reason = "help is printed as it is written")]
-
 use crate::{
     arguments::Format,
     failure::Failure,

@@ -4,8 +4,9 @@ use super::{
     run::print_result_paths,
 };
 use crate::{
-    arguments::{self, Format, Sweep},
+    arguments::{self, BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
     backends::select_backends,
+    complete,
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
     progress::{INTERRUPTED, NumberedProgress},
@@ -23,6 +24,45 @@ use anabranch_study::{
 };
 use serde_json::{Value, json};
 use std::{path::Path, sync::atomic::Ordering, time::Duration};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    /// Key and its values: KEY=A,B,... or KEY=A..B:STEP; repeatable
+    #[arg(long, value_name = "KEY=VALUES", add = complete::keys())]
+    pub(crate) over: Vec<String>,
+    /// Combine the first values of all keys, then the second values, instead of every combination
+    #[arg(long)]
+    pub(crate) zip: bool,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
+    /// Estimate time and memory from one run, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the runs with their hashes, and run nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) list: bool,
+    /// Run share K of N of the runs, K from 1
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["dry_run", "list"])]
+    pub(crate) task: Option<String>,
+    /// Address of a Dask scheduler whose workers do the runs (Python package only)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dry_run", "list", "task"])]
+    pub(crate) dask: Option<String>,
+    /// Repeat finished runs: all, or the failed ones
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
+    pub(crate) again: Option<arguments::Again>,
+    /// Replace tables and figures of another sweep in the directory; its runs stay
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
 
 /// Maximum number of printed rows; `sweep.csv` has all.
 const MAX_ROWS: usize = 100;

@@ -1,6 +1,7 @@
 use super::request::load;
 use crate::{
-    arguments::{Format, ScenarioArguments, Topology},
+    arguments::{Format, ScenarioArguments},
+    complete,
     failure::Failure,
     printing::{count, note, print, print_json, table, width, wrapped},
     table::Table,
@@ -13,6 +14,41 @@ use anabranch_topology::{
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Topology {
+    /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
+    #[arg(value_name = "SCENARIO", required_unless_present = "hosts", add = complete::scenarios())]
+    pub(crate) scenario: Option<String>,
+    /// Set a key of the scenario, for example topology.link_rate=100Gbps; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", add = complete::keys())]
+    pub(crate) set: Vec<String>,
+    /// Random seed [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Propose fabrics with about this number of hosts, instead of a scenario
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "set", "seed", "paths", "export", "replace"])]
+    pub(crate) hosts: Option<u64>,
+    /// Tiers of switches to propose: 2 or 3 [default: both]
+    #[arg(long, value_name = "N", requires = "hosts")]
+    pub(crate) tiers: Option<u64>,
+    /// Hosts per uplink of a leaf to propose
+    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "hosts")]
+    pub(crate) oversubscription: f64,
+    /// List the shortest paths between two hosts
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
+    pub(crate) paths: Option<Vec<String>>,
+    /// Write the topology to a file in ConWeave's text format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    /// Replace an existing file of --export
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 const MAX_PATHS: usize = 10_000;
 

@@ -1,10 +1,27 @@
 use crate::{
-    arguments::{Format, Trace},
+    arguments::Format,
     failure::Failure,
     printing::{print, print_json},
 };
 use anabranch_report::{OutputFile, check_results, export_perfetto, files_of};
 use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trace {
+    /// Directory of a run
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// File for Perfetto (ui.perfetto.dev): flows and phases of collectives as slices, time series as counters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let (dir, file) = (&arguments.dir, &arguments.perfetto);

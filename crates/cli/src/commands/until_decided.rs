@@ -1,10 +1,11 @@
 //! `compare --until-decided`: adds seeds until the differences to the baseline are decided.
 
 use super::{
+    compare::Compare,
     plan_runs::{Seen, run_plan},
     request::request,
 };
-use crate::{arguments::Compare, failure::Failure, printing::note};
+use crate::{failure::Failure, printing::note};
 use anabranch_report::{MIN_PAIRS, Sequential, SweepPlan};
 use anabranch_scenario::{
     ScenarioError,

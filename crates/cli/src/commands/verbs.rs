@@ -1,8 +1,8 @@
 //! `serve` and `send` over RDMA verbs.
 
-use super::wire::{address, find_pairs, goodput, interrupted};
+use super::wire::{Send, Serve, address, find_pairs, goodput, interrupted};
 use crate::{
-    arguments::{Format, Send, Serve},
+    arguments::Format,
     failure::Failure,
     printing::{count, note, print, print_json, table},
 };

@@ -1,11 +1,20 @@
 use crate::{
-    arguments::{Format, Verify},
+    arguments::Format,
     failure::Failure,
     printing::{count, print, print_json, table},
 };
 use anabranch_report::{Finding, FindingKind, Verified, verify as check};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// Directory written by `run`, `compare`, `sweep` or `reproduce`
+    pub(crate) dir: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
     let dir = &arguments.dir;

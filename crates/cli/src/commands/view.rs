@@ -1,6 +1,6 @@
 use super::record::record;
 use crate::{
-    arguments::{Format, View},
+    arguments::Format,
     failure::Failure,
     printing::{print, print_json},
 };
@@ -9,6 +9,33 @@ use anabranch_report::{
 };
 use anabranch_study::hold::Hold;
 use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct View {
+    /// Directory written by `run` or `compare`, or a run of a sweep
+    pub(crate) dir: PathBuf,
+    /// Second directory, shown beside the first
+    pub(crate) beside: Option<PathBuf>,
+    /// Load balancers of a comparison [default: its first two]
+    #[arg(long, value_name = "A[,B]", value_delimiter = ',')]
+    pub(crate) schemes: Vec<String>,
+    /// Seed of a comparison [default: the first that both have]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Run again, with series of links and a trace of the slowest flow of each workload, what was run without them; fingerprints must be equal
+    #[arg(long)]
+    pub(crate) record: bool,
+    /// File to write [default: DIR/view.html]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace an existing file of --out
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
     let dirs: Vec<_> = std::iter::once(&arguments.dir).chain(&arguments.beside).collect();

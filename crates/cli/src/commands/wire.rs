@@ -2,7 +2,8 @@
 
 use super::verbs;
 use crate::{
-    arguments::{Format, Send, Serve, WireOptions},
+    arguments::Format,
+    complete,
     failure::Failure,
     printing::{count, is_quiet, note, print, print_json, table},
     progress::INTERRUPTED,
@@ -10,7 +11,7 @@ use crate::{
 use anabranch_endpoint::{Endpoint, Settings, header};
 use anabranch_random::Stream;
 use anabranch_scenario::{library, scenario::Scenario};
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 #[cfg(target_os = "linux")]
 use anabranch_wire::paths;
 use anabranch_wire::{
@@ -24,9 +25,63 @@ use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
     io::{IsTerminal, Write},
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::atomic::Ordering,
 };
+
+/// Options of both `serve` and `send`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WireOptions {
+    /// Scenario whose [transport], [load_balancer] and [wire] are used: a file or the name of a ready-made one
+    /// [default: two machines with eight paths between them]
+    #[arg(value_name = "SCENARIO", add = complete::scenarios())]
+    pub(crate) scenario: Option<String>,
+    /// Set a key of it, for example wire.labels=16 or transport.congestion_control=nscc; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", add = complete::keys())]
+    pub(crate) set: Vec<String>,
+    /// Short for --set wire.datapath=NAME: udp, rc or uc
+    #[arg(long, value_name = "NAME")]
+    pub(crate) datapath: Option<String>,
+    /// RDMA device of the datapaths rc and uc [default: the only one]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) wire: WireOptions,
+    /// Address and first port to listen on
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
+    pub(crate) at: String,
+    /// Exit after the first complete and verified transfer
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Send {
+    #[command(flatten)]
+    pub(crate) wire: WireOptions,
+    /// Address and first port of `serve`
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) to: String,
+    /// Local address, and with it the interface, to send from [default: by the routing table]
+    #[arg(long, value_name = "IP")]
+    pub(crate) from: Option<IpAddr>,
+    /// Bytes to send
+    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
+    pub(crate) bytes: Bytes,
+    /// Load balancer: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
+    #[arg(long, value_name = "NAME", add = complete::schemes())]
+    pub(crate) scheme: Option<String>,
+    /// Random seed of the scheme and of the bytes [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
 
 /// Maximum number of concurrent peers of `serve`.
 const MAX_PEERS: u32 = 1024;

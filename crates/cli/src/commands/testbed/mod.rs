@@ -3,9 +3,12 @@
 mod lifecycle;
 
 use crate::{
-    arguments::{BackendArguments, Compare, Format, Run, ScenarioArguments},
+    arguments::{BackendArguments, Format, ScenarioArguments},
     backends::testbed::TESTBED,
-    commands,
+    commands::{
+        compare::{Compare, compare},
+        run::{Run, run},
+    },
     failure::Failure,
 };
 use anabranch_scenario::backend::BackendEntry;
@@ -185,10 +188,8 @@ pub(crate) fn testbed(arguments: Testbed, backends: &[&'static BackendEntry]) ->
         Command::Exec(exec) => lifecycle::exec(&exec),
         Command::Fault(fault) => lifecycle::fault(&fault),
         Command::Capture(capture) => lifecycle::capture(&capture),
-        Command::Run(run) => commands::run::run(&Run { on: on_testbed(run.on)?, ..run }, backends),
-        Command::Compare(compare) => {
-            commands::compare::compare(&Compare { on: on_testbed(compare.on)?, ..compare }, backends)
-        }
+        Command::Run(arguments) => run(&Run { on: on_testbed(arguments.on)?, ..arguments }, backends),
+        Command::Compare(arguments) => compare(&Compare { on: on_testbed(arguments.on)?, ..arguments }, backends),
         Command::Hold => {
             standing::hold();
             Ok(())

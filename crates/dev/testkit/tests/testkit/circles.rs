@@ -211,11 +211,13 @@ impl Crate {
         }
         while let Some(word) = rest.first() {
             let module = self.modules.get(&here)?;
-            if module.items.contains(word) {
+            let below = [here.as_slice(), std::slice::from_ref(word)].concat();
+            let is_module = self.modules.contains_key(&below);
+            // A function may have the name of a module; what follows `::` is then in the module.
+            if module.items.contains(word) && !(is_module && rest.len() > 1) {
                 return Some(module.file);
             }
-            let below = [here.as_slice(), std::slice::from_ref(word)].concat();
-            if self.modules.contains_key(&below) {
+            if is_module {
                 here = below;
                 rest = &rest[1..];
                 continue;
