@@ -339,12 +339,12 @@ proptest! {
     #[test]
     fn messages_of_a_connection_share_its_key(
         (algorithm, passes) in prop_oneof![
-            Just((Algorithm::RingAllreduce, 2)), Just((Algorithm::RingAllGather, 1)), Just((Algorithm::RingReduceScatter, 1)),
+            Just(("ring-allreduce", 2)), Just(("ring-all-gather", 1)), Just(("ring-reduce-scatter", 1)),
         ],
         (channels, groups, repetitions, ranks) in (1u32..4, 1u32..4, 1u32..4, 3u32..6),
     ) {
         let ring = CollectiveParameters {
-            algorithm, channels, groups, repetitions, ranks: Ranks::Number(ranks), ..Default::default()
+            algorithm: Algorithm::named(algorithm).unwrap(), channels, groups, repetitions, ranks: Ranks::Number(ranks), ..Default::default()
         };
         let set = make(&[(WorkloadParameters::Collective(ring), sent_as("ring"))]);
         // A ring passes `passes` times n - 1 messages from each rank over each channel; channels follow one another.

@@ -1,16 +1,15 @@
 //! Collectives as messages with triggers (specification 12.5): a rank's next message starts when it has received the message
 //! of the step before, or when that one is acknowledged.
 
-mod algorithm;
+mod pattern;
 mod patterns;
-mod skew;
 mod trees;
 
-pub use algorithm::Algorithm;
+pub use patterns::Algorithm;
 
 use super::{
     WorkloadKind,
-    all_to_all::{Order, exchange},
+    all_to_all::Order,
     host_set::HostSet,
     placement::{Groups, Placed, Placement},
     ranks::Ranks,
@@ -20,14 +19,14 @@ use crate::{
     jobs::{
         compile::{compile, compile_alike},
         job::{Barrier, GroupedJob},
-        schedule::{Done, Schedule},
+        schedule::Done,
     },
     traffic::Traffic,
     view::Context,
 };
-use anabranch_settings::{About, Auto, choices, parameters};
+use anabranch_settings::{About, Auto, Parameters, choices, parameters};
 use anabranch_units::{Bytes, Time};
-use trees::Tree;
+use pattern::Group;
 
 pub(crate) const ABOUT: About = About {
     name: "collective",
@@ -57,7 +56,7 @@ parameters! {
     /// A collective.
     pub struct CollectiveParameters {
         /// The schedule of messages ("ring" is short for "ring-allreduce").
-        algorithm: Algorithm = Algorithm::RingAllreduce, source "specification 12.5; Spritz §V-B";
+        algorithm: Algorithm = Algorithm::default(), source "specification 12.5; Spritz §V-B";
         /// Bytes of the vector of every rank.
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.
@@ -104,9 +103,6 @@ parameters! {
     }
 }
 
-/// Chunks by default of what has chunks.
-const MICROBATCHES: u32 = 8;
-
 impl CollectiveParameters {
     fn placement(&self) -> Groups<'_> {
         Groups {
@@ -119,7 +115,7 @@ impl CollectiveParameters {
     }
 
     fn check_ranks(&self, ranks: u32, hosts: Option<u32>) -> Result<(), WorkloadError> {
-        if !self.algorithm.needs_a_power_of_two() || ranks.is_power_of_two() {
+        if !self.algorithm.pattern().needs_a_power_of_two || ranks.is_power_of_two() {
             return Ok(());
         }
         let below = 1u64 << ranks.ilog2();
@@ -127,68 +123,23 @@ impl CollectiveParameters {
             Some(hosts) if 2 * below > u64::from(hosts) => format!("{below}"),
             _ => format!("{below} or {}", 2 * below),
         };
-        let (algorithm, found) = (self.algorithm.word(), if hosts.is_some() { "all, " } else { "" });
+        let (algorithm, found) = (self.algorithm.name(), if hosts.is_some() { "all, " } else { "" });
         let message = format!("found {found}{ranks}, expected a power of two for {algorithm}, such as {near}");
         Err(WorkloadError::of_key("ranks", message))
     }
 
-    /// Refuses a parameter that has no effect with the algorithm.
+    /// Refuses a key that only other patterns read.
     fn check_effects(&self) -> Result<(), WorkloadError> {
-        let of = self.algorithm;
-        let (all_to_all, experts) = (of == Algorithm::AllToAll, of == Algorithm::ExpertAllToAll);
-        let triggers = all_to_all || of.has_steps() || of == Algorithm::Hierarchical;
-        let unused = [
-            ("steps", !of.has_steps() && self.steps != Auto::Auto, "auto"),
-            ("channels", !of.has_steps() && self.channels != 1, "1"),
-            ("trigger", !triggers && self.trigger != Auto::Auto, "auto"),
-            ("chunks", !of.has_chunks() && self.chunks != Auto::Auto, "auto"),
-            ("server_ranks", of != Algorithm::Hierarchical && self.server_ranks != Auto::Auto, "auto"),
-            ("skew", !experts && self.skew != 0.0, "0"),
-            ("message_size", experts && self.message_size != Auto::Auto, "auto"),
-            ("parallel", !all_to_all && self.parallel != 0, "0"),
-            ("order", !all_to_all && self.order != Order::Shifted, "\"shifted\""),
-        ];
-        match unused.into_iter().find(|(_, set, _)| *set) {
-            Some((key, _, expected)) => {
-                let message = format!("has no effect with {}, expected {expected}", self.algorithm.word());
-                Err(WorkloadError::of_key(key, message))
+        let read = self.algorithm.pattern().keys;
+        let others = Algorithm::each().flat_map(|one| one.pattern().keys).filter(|key| !read.contains(key));
+        let (set, defaults) = (self.entries(), CollectiveParameters::default().entries());
+        for key in others {
+            if let Some((_, default)) = defaults.iter().find(|entry| entry.0 == *key && !set.contains(entry)) {
+                let message = format!("has no effect with {}, expected {default}", self.algorithm.name());
+                return Err(WorkloadError::of_key(key, message));
             }
-            None => Ok(()),
         }
-    }
-
-    fn message(&self, ranks: u32, step: u32) -> u64 {
-        self.sized(self.algorithm.message(ranks, step, self.size.0).div_ceil(u64::from(self.channels)))
-    }
-
-    fn sized(&self, derived: u64) -> u64 {
-        match self.message_size {
-            Auto::Value(size) => size.0,
-            Auto::Auto => derived,
-        }
-    }
-
-    fn number_of_steps(&self, ranks: u32) -> u32 {
-        match self.steps {
-            Auto::Value(steps) => steps,
-            Auto::Auto => self.algorithm.steps(ranks),
-        }
-    }
-
-    fn number_of_chunks(&self) -> u32 {
-        match self.chunks {
-            Auto::Value(chunks) => chunks,
-            Auto::Auto if self.algorithm == Algorithm::Pipeline => MICROBATCHES,
-            Auto::Auto => 1,
-        }
-    }
-
-    fn done(&self, auto: Done) -> Done {
-        match self.trigger {
-            Auto::Auto => auto,
-            Auto::Value(TriggeredBy::Received) => Done::Received,
-            Auto::Value(TriggeredBy::Acknowledged) => Done::Acknowledged,
-        }
+        Ok(())
     }
 
     /// Returns the ranks of a group in each server, which are consecutive.
@@ -223,80 +174,45 @@ impl CollectiveParameters {
         Ok(local)
     }
 
-    fn messages(&self, ranks: u32, local: u32) -> u128 {
-        let (n, others, chunks) = (u128::from(ranks), u128::from(ranks - 1), u128::from(self.number_of_chunks()));
-        match self.algorithm {
-            Algorithm::AllToAll => n * others,
-            Algorithm::ExpertAllToAll => 2 * n * others,
-            Algorithm::Tree | Algorithm::Pipeline => 2 * others * chunks,
-            Algorithm::DoubleBinaryTree => 4 * others * chunks,
-            Algorithm::Hierarchical => n * u128::from(patterns::hierarchical_steps(ranks, local)),
-            _ => n * u128::from(self.number_of_steps(ranks)) * u128::from(self.channels),
+    fn group<'a>(&self, context: &'a Context<'_>, hosts: &'a [u32], local: u32) -> Group<'a> {
+        let given = |value| if let Auto::Value(value) = value { Some(value) } else { None };
+        Group {
+            context,
+            hosts,
+            ranks: hosts.len() as u32,
+            local,
+            size: self.size.0,
+            message_size: if let Auto::Value(size) = self.message_size { Some(size.0) } else { None },
+            steps: given(self.steps).unwrap_or_else(|| (self.algorithm.pattern().steps)(hosts.len() as u32)),
+            trigger: match self.trigger {
+                Auto::Auto => None,
+                Auto::Value(TriggeredBy::Received) => Some(Done::Received),
+                Auto::Value(TriggeredBy::Acknowledged) => Some(Done::Acknowledged),
+            },
+            channels: self.channels,
+            chunks: given(self.chunks),
+            skew: self.skew,
+            parallel: self.parallel,
+            order: self.order,
         }
-    }
-
-    /// Returns the schedule of a group.
-    fn schedule(&self, context: &Context<'_>, hosts: &[u32], local: u32) -> Schedule {
-        let ranks = hosts.len() as u32;
-        let parts = u64::from(self.number_of_chunks());
-        let mut schedule = Schedule::default();
-        match self.algorithm {
-            Algorithm::AllToAll => {
-                let done = self.done(Done::Acknowledged);
-                return exchange(context, hosts, self.message(ranks, 0), self.order, (self.parallel, done));
-            }
-            Algorithm::Tree => {
-                let bytes = self.sized(self.size.0.div_ceil(parts));
-                patterns::tree(&mut schedule, &Tree::binary(ranks), self.number_of_chunks(), bytes);
-            }
-            Algorithm::DoubleBinaryTree => {
-                let bytes = self.sized(self.size.0.div_ceil(2 * parts));
-                for tree in Tree::double(ranks) {
-                    schedule.begin_channel();
-                    patterns::tree(&mut schedule, &tree, self.number_of_chunks(), bytes);
-                }
-            }
-            Algorithm::Pipeline => {
-                let bytes = self.sized(self.size.0.div_ceil(parts));
-                patterns::pipeline(&mut schedule, ranks, self.number_of_chunks(), bytes);
-            }
-            Algorithm::ExpertAllToAll => {
-                patterns::experts(&mut schedule, ranks, self.size.0.div_ceil(u64::from(ranks)));
-            }
-            Algorithm::Hierarchical => {
-                let steps = patterns::hierarchical_steps(ranks, local);
-                let message = |step, rank| {
-                    let (to, bytes) = patterns::hierarchical(ranks, local, self.size.0, step, rank);
-                    (to, self.sized(bytes))
-                };
-                patterns::steps(&mut schedule, ranks, steps, self.done(Done::Received), &message);
-            }
-            _ => {
-                let message = |step, rank| (self.algorithm.receiver(ranks, step, rank), self.message(ranks, step));
-                for _ in 0..self.channels {
-                    schedule.begin_channel();
-                    let (steps, done) = (self.number_of_steps(ranks), self.done(Done::Received));
-                    patterns::steps(&mut schedule, ranks, steps, done, &message);
-                }
-            }
-        }
-        schedule
     }
 
     /// Returns one repetition among `ranks` ranks as NCCL measures it.
     pub(super) fn info(&self, ranks: u32) -> CollectiveInfo {
-        let whole = self.algorithm.steps(ranks);
+        let pattern = self.algorithm.pattern();
+        let whole = (pattern.steps)(ranks);
         let rounds = match self.steps {
             Auto::Auto => Some(1),
             Auto::Value(steps) => steps.is_multiple_of(whole).then(|| steps / whole),
         };
-        let bytes = match self.message_size {
-            _ if matches!(self.algorithm, Algorithm::ExpertAllToAll | Algorithm::Pipeline) => None,
-            Auto::Auto => Some(self.size.0),
-            Auto::Value(message) => self.algorithm.buffer(ranks, message.0.saturating_mul(u64::from(self.channels))),
+        let message = match self.message_size {
+            Auto::Auto => None,
+            Auto::Value(message) => Some(message.0.saturating_mul(u64::from(self.channels))),
         };
-        let bus_factor = self.algorithm.bus_factor(ranks);
-        CollectiveInfo { name: self.algorithm.word(), ranks, bytes, rounds, bus_factor }
+        let bytes = (pattern.buffer)(ranks, self.size.0, message);
+        // Bytes over each rank's link per byte of the buffer (nccl-tests, PERFORMANCE.md).
+        let bus_factor = f64::from(ranks - 1) / f64::from(ranks) * if pattern.is_all_reduce { 2.0 } else { 1.0 };
+        CollectiveInfo { name: pattern.name, ranks, bytes, rounds, bus_factor }
     }
 }
 
@@ -328,12 +244,10 @@ impl WorkloadKind for CollectiveParameters {
     }
 
     fn listed_because(&self) -> Option<&'static str> {
-        match self.algorithm {
-            Algorithm::ExpertAllToAll if self.skew != 0.0 => {
-                Some("with `skew` each group and repetition has message sizes of its own")
-            }
-            _ if self.order == Order::Random => Some("with `order = \"random\"` each group has an order of its own"),
-            _ => None,
+        if self.skew != 0.0 {
+            Some("with `skew` each group and repetition has message sizes of its own")
+        } else {
+            (self.order == Order::Random).then_some("with `order = \"random\"` each group has an order of its own")
         }
     }
 
@@ -341,12 +255,11 @@ impl WorkloadKind for CollectiveParameters {
         let placed = self.placement().place(context)?;
         let ranks = placed.ranks;
         self.check_ranks(ranks, Some(context.view.hosts))?;
-        let local = match self.algorithm {
-            Algorithm::Hierarchical => self.local_ranks(&placed, context)?,
-            _ => 1,
-        };
+        let pattern = self.algorithm.pattern();
+        let local = if pattern.keys.contains(&"server_ranks") { self.local_ranks(&placed, context)? } else { 1 };
         let runs = u128::from(self.groups) * u128::from(self.repetitions);
-        let flows = self.messages(ranks, local) * runs;
+        let first = self.group(context, &placed.hosts[..ranks as usize], local);
+        let flows = (pattern.messages)(&first) * runs;
         let key = if self.groups > 1 { "groups" } else { "ranks" };
         let differ = self.order == Order::Random;
         let max_flows = self.max_flows.min(u64::from(u32::MAX));
@@ -355,6 +268,8 @@ impl WorkloadKind for CollectiveParameters {
             Some(_) => context.check_room(flows, max_flows, key)?,
         }
         let schedules = placed.hosts.chunks(ranks as usize).cycle().take(if differ { self.groups as usize } else { 1 });
+        let schedules = schedules.map(|hosts| (pattern.schedule)(&self.group(context, hosts, local))).collect();
+        let sizes = (pattern.sizes)(&first, self.groups, self.repetitions);
         let job = GroupedJob {
             workload: 0,
             first: 0,
@@ -366,23 +281,14 @@ impl WorkloadKind for CollectiveParameters {
             gap: self.gap,
             compute: self.compute,
             barrier: Barrier::Rank,
-            schedules: schedules.map(|hosts| self.schedule(context, hosts, local)).collect(),
+            schedules,
             hosts: placed.hosts,
             collective: Some(self.info(ranks)),
         };
-        if self.algorithm != Algorithm::ExpertAllToAll || self.skew == 0.0 {
-            return Ok(compile_alike(job, context));
-        }
-        let bytes = skew::bytes(context, (self.groups, self.repetitions), ranks, self.skew, self.size.0);
-        let of_rank = ranks - 1;
-        let size = |group: u32, repetition: u32, message: u32| {
-            let (sent, rank) = (message < ranks * of_rank, message / of_rank % ranks);
-            // A result is as large as its tokens: its sender is the expert.
-            let expert = if sent { (rank + message % of_rank + 1) % ranks } else { rank };
-            let at = u64::from(group) * u64::from(self.repetitions) + u64::from(repetition);
-            bytes.get((at * u64::from(ranks)) as usize + expert as usize).copied()
-        };
-        Ok(compile(job, &size))
+        Ok(match sizes {
+            None => compile_alike(job, context),
+            Some(size) => compile(job, &*size),
+        })
     }
 }
 

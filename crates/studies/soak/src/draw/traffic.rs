@@ -6,7 +6,7 @@ use crate::{
     draft::{Draft, Section},
 };
 use anabranch_transport::TransportParameters;
-use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
+use anabranch_workload::{Algorithm, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::fmt::Write;
 
 const SIZES: &[&str] = &["1B", "100B", "4096B", "4097B", "10kB", "20kB", "64KiB", "200kB", "1MiB"];
@@ -104,19 +104,7 @@ fn training_step(dice: &mut Dice, section: Section) -> Section {
 }
 
 fn collective(dice: &mut Dice, section: Section) -> Section {
-    let algorithm = dice.pick(&[
-        "ring",
-        "ring-allreduce",
-        "recursive-doubling",
-        "halving-doubling",
-        "ring-all-gather",
-        "ring-reduce-scatter",
-        "all-to-all",
-        "tree",
-        "double-binary-tree",
-        "expert-all-to-all",
-        "pipeline",
-    ]);
+    let algorithm = dice.one(&Algorithm::each().collect::<Vec<_>>()).name();
     let section = section
         .text("algorithm", algorithm)
         .text("size", dice.pick(&["1B", "10kB", "64KiB", "1MiB"]))

@@ -1,128 +1,112 @@
-//! Schedules of collectives.
+//! The patterns. To add one, write a file with its [`Pattern`], and name both in the lists below.
 
-use super::trees::Tree;
-use crate::jobs::schedule::{Dependency, Done, Schedule};
-use anabranch_units::Time;
+mod all_to_all;
+mod experts;
+mod halving_doubling;
+mod hierarchical;
+mod pipeline;
+mod recursive_doubling;
+mod ring;
+mod tree;
 
-/// Messages of a pipelined transfer from one rank to another that are outstanding.
-const IN_FLIGHT: usize = 2;
+use super::pattern::Pattern;
+use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 
-/// Appends steps in which every rank sends a message. It waits for the message that the rank receives in the step before.
-pub(super) fn steps(
-    schedule: &mut Schedule,
-    ranks: u32,
-    steps: u32,
-    done: Done,
-    message: &dyn Fn(u32, u32) -> (u32, u64),
-) {
-    let mut incoming: Vec<Option<Dependency>> = vec![None; ranks as usize];
-    for step in 0..steps {
-        let mut next = incoming.clone();
-        for rank in 0..ranks {
-            let (to, bytes) = message(step, rank);
-            let operation = schedule.send(rank, to, bytes, step, incoming[rank as usize].as_slice());
-            next[to as usize] = Some(Dependency { operation, done });
-        }
-        incoming = next;
+const PATTERNS: &[Pattern] = &[
+    ring::ALLREDUCE,
+    recursive_doubling::PATTERN,
+    halving_doubling::PATTERN,
+    ring::ALL_GATHER,
+    ring::REDUCE_SCATTER,
+    all_to_all::PATTERN,
+    tree::ONE,
+    tree::DOUBLE,
+    hierarchical::PATTERN,
+    experts::PATTERN,
+    pipeline::PATTERN,
+];
+
+/// A pattern of a collective (specification 12.5), as a parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm(&'static Pattern);
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
     }
 }
 
-/// Returns receiver and bytes of a step of a hierarchical all-reduce: `local` ranks of a server, consecutive, reduce-scatter
-/// among them, all-reduce with the ranks of the same place in the other servers, all-gather in the server.
-pub(super) fn hierarchical(ranks: u32, local: u32, size: u64, step: u32, rank: u32) -> (u32, u64) {
-    let (first, place, servers) = (rank / local * local, rank % local, ranks / local);
-    let within = (first + (place + 1) % local, size.div_ceil(u64::from(local)));
-    match step {
-        step if step < local - 1 || step >= local - 1 + 2 * (servers - 1) => within,
-        _ => ((rank + local) % ranks, size.div_ceil(u64::from(ranks))),
+impl Default for Algorithm {
+    fn default() -> Self {
+        Algorithm(&PATTERNS[0])
     }
 }
 
-pub(super) fn hierarchical_steps(ranks: u32, local: u32) -> u32 {
-    2 * (local - 1) + 2 * (ranks / local - 1)
-}
+impl Algorithm {
+    /// Returns every pattern, in the order in which they are listed.
+    pub fn each() -> impl Iterator<Item = Self> {
+        PATTERNS.iter().map(Algorithm)
+    }
 
-/// Appends a message that waits for `after`, and for the acknowledgement of the chunk `IN_FLIGHT` before it, of `sent`.
-fn chunk(
-    schedule: &mut Schedule,
-    (from, to): (u32, u32),
-    (bytes, step): (u64, u32),
-    after: &[Dependency],
-    sent: &mut Vec<u32>,
-) -> Dependency {
-    let before = sent.len().checked_sub(IN_FLIGHT).map(|at| Dependency::acknowledged(sent[at]));
-    let all: Vec<Dependency> = after.iter().copied().chain(before).collect();
-    let operation = schedule.send(from, to, bytes, step, &all);
-    sent.push(operation);
-    Dependency::received(operation)
-}
+    /// Returns the pattern of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::each().find(|one| one.name() == name || one.0.short == Some(name))
+    }
 
-/// Appends an all-reduce on a tree: each of `chunks` chunks of `bytes` is summed on the way up, and the result goes down.
-pub(super) fn tree(schedule: &mut Schedule, tree: &Tree, chunks: u32, bytes: u64) {
-    let ranks = tree.parent.len();
-    let (mut up, mut down) = (vec![vec![]; ranks], vec![vec![]; ranks]);
-    for _ in 0..chunks {
-        let mut sums: Vec<Vec<Dependency>> = vec![vec![]; ranks];
-        for &rank in tree.from_root.iter().rev() {
-            let at = rank as usize;
-            if let Some(parent) = tree.parent[at] {
-                let step = tree.height[at];
-                let sum = chunk(schedule, (rank, parent), (bytes, step), &std::mem::take(&mut sums[at]), &mut up[at]);
-                sums[parent as usize].push(sum);
-            }
-        }
-        // The root has the result when it has all sums, others when it reaches them.
-        for &rank in &tree.from_root {
-            let at = rank as usize;
-            if let Some(parent) = tree.parent[at] {
-                let step = tree.levels() + tree.depth[at] - 1;
-                let after = sums[parent as usize].clone();
-                sums[at] = vec![chunk(schedule, (parent, rank), (bytes, step), &after, &mut down[at])];
-            }
-        }
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    pub(super) fn pattern(self) -> &'static Pattern {
+        self.0
     }
 }
 
-/// Appends the microbatches of a pipeline: all forward through the ranks, then all back. The last rank sends the first
-/// back when it has them all.
-pub(super) fn pipeline(schedule: &mut Schedule, ranks: u32, microbatches: u32, bytes: u64) {
-    let stages = ranks as usize;
-    let (mut forward, mut back) = (vec![vec![]; stages], vec![vec![]; stages]);
-    let mut arrived = None;
-    for _ in 0..microbatches {
-        arrived = None;
-        for stage in 0..ranks - 1 {
-            let sent = &mut forward[stage as usize];
-            let received = chunk(schedule, (stage, stage + 1), (bytes, stage), arrived.as_slice(), sent);
-            arrived = Some(received);
-        }
+fn short() -> impl Iterator<Item = &'static str> {
+    PATTERNS.iter().filter_map(|pattern| pattern.short)
+}
+
+impl Setting for Algorithm {
+    fn expected() -> String {
+        let names: Vec<String> = Self::each().map(|one| format!("\"{}\"", one.name())).collect();
+        let short = |pattern: &Pattern| Some(format!(", or \"{}\" for \"{}\"", pattern.short?, pattern.name));
+        format!("one of {}{}", names.join(", "), PATTERNS.iter().filter_map(short).collect::<String>())
     }
-    let last = arrived;
-    for _ in 0..microbatches {
-        let mut arrived = last;
-        for stage in (1..ranks).rev() {
-            let (sent, step) = (&mut back[stage as usize], 2 * (ranks - 1) - stage);
-            arrived = Some(chunk(schedule, (stage, stage - 1), (bytes, step), arrived.as_slice(), sent));
-        }
+    fn schema() -> ValueSchema {
+        ValueSchema::Words(Self::each().map(Self::name).chain(short()).collect())
+    }
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
+        let found = if let Raw::Text(name) = raw { Self::named(name) } else { None };
+        found.ok_or_else(|| InvalidValue::of::<Self>(raw).near(Self::each().map(Self::name).chain(short())))
+    }
+    fn write(&self) -> Raw {
+        Raw::Text(self.name().into())
     }
 }
 
-/// Appends the exchange of a layer of experts, one per rank: tokens to the experts, and the results back when an expert has
-/// all its tokens. `bytes` is that of every message; the sizes by popularity replace it.
-pub(super) fn experts(schedule: &mut Schedule, ranks: u32, bytes: u64) {
-    let mut tokens: Vec<Vec<Dependency>> = vec![vec![]; ranks as usize];
-    for rank in 0..ranks {
-        for distance in 1..ranks {
-            let expert = (rank + distance) % ranks;
-            let sent = schedule.send(rank, expert, bytes, 0, &[]);
-            tokens[expert as usize].push(Dependency::received(sent));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        for one in Algorithm::each() {
+            assert_eq!(Algorithm::read(&Raw::Text(one.name().into())), Ok(one));
+            assert_eq!(one.write(), Raw::Text(one.name().into()));
         }
+        assert_eq!(Algorithm::read(&Raw::Text("ring".into())), Ok(Algorithm::default()));
+        let error = Algorithm::read(&Raw::Text("ring-allgather".into())).unwrap_err().to_string();
+        assert!(error.contains("did you mean `ring-all-gather`") && error.contains("halving-doubling"), "{error}");
+        assert!(Algorithm::read(&Raw::Int(1)).is_err());
     }
-    let all: Vec<u32> = (0..ranks).map(|rank| schedule.compute(rank, Time::ZERO, 0, &tokens[rank as usize])).collect();
-    for rank in 0..ranks {
-        for distance in 1..ranks {
-            let home = (rank + distance) % ranks;
-            schedule.send(rank, home, bytes, 1, &[Dependency::computed(all[rank as usize])]);
-        }
+
+    #[test]
+    fn steps_are_those_of_the_specification() {
+        // 128 ranks: 2(n-1), log2 n, 2 log2 n, n-1, n-1.
+        let of = ["ring", "recursive-doubling", "halving-doubling", "ring-all-gather", "ring-reduce-scatter"];
+        let of = of.map(|name| Algorithm::named(name).expect("a pattern").pattern());
+        assert_eq!(of.map(|pattern| (pattern.steps)(128)), [254, 7, 14, 127, 127]);
+        assert_eq!(of.map(|pattern| (pattern.steps)(2)), [2, 1, 2, 1, 1]);
     }
 }

@@ -3,8 +3,13 @@ use crate::{
     Flow, Schedule, Start, TriggerId, TriggerKind, Work,
     kinds::testing::{traffic, view},
 };
+use anabranch_settings::Raw;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+
+fn named(name: &str) -> Algorithm {
+    Algorithm::named(name).expect("a pattern")
+}
 
 /// Follows flow `first` by what each flow starts.
 fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>) -> Vec<&Flow> {
@@ -54,7 +59,7 @@ fn a_ring_of_four_passes_its_chunks_around() {
             (0..6).map(|k| (rank as u32 + k) % 4).collect::<Vec<_>>()
         );
     }
-    for algorithm in [Algorithm::RingAllGather, Algorithm::RingReduceScatter] {
+    for algorithm in [named("ring-all-gather"), named("ring-reduce-scatter")] {
         let made = traffic(&CollectiveParameters { algorithm, ..p.clone() }, &view(8, 4, 1), "").unwrap();
         check(&made);
         assert_eq!(made.flows.len(), 3 * 4);
@@ -88,7 +93,7 @@ fn the_ring_of_spritz_has_255_acknowledged_sends_per_chain() {
 #[test]
 fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
     let p = CollectiveParameters {
-        algorithm: Algorithm::RecursiveDoubling,
+        algorithm: named("recursive-doubling"),
         size: Bytes(4 << 20),
         ranks: Ranks::Number(128),
         ..Default::default()
@@ -107,7 +112,7 @@ fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
 #[test]
 fn halving_doubling_moves_twice_the_vector_less_two_shares() {
     let p = CollectiveParameters {
-        algorithm: Algorithm::HalvingDoubling,
+        algorithm: named("halving-doubling"),
         size: Bytes(1 << 20),
         ranks: Ranks::Number(16),
         ..Default::default()
@@ -119,6 +124,65 @@ fn halving_doubling_moves_twice_the_vector_less_two_shares() {
     for rank in 0..16 {
         let sent: u64 = made.flows.iter().filter(|f| f.src == rank).map(|f| f.size).sum();
         assert_eq!(sent, 2 * (1 << 20) * 15 / 16);
+    }
+}
+
+/// Partners and bytes of rank 0 of eight; steps beyond the schedule repeat it.
+#[test]
+fn partners_and_sizes_of_steps() {
+    let sent = |name: &str, steps: u32, size: u64| {
+        let steps = Auto::Value(steps);
+        let p = CollectiveParameters { algorithm: named(name), steps, size: Bytes(size), ..Default::default() };
+        let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+        made.flows.iter().filter(|f| f.src == 0).map(|f| (f.dst, f.size)).collect::<Vec<_>>()
+    };
+    assert_eq!(sent("recursive-doubling", 4, 800), [(1, 800), (2, 800), (4, 800), (1, 800)]);
+    let there = [(1, 400), (2, 200), (4, 100)];
+    let back = [(4, 100), (2, 200), (1, 400)];
+    assert_eq!(sent("halving-doubling", 9, 800), [there, back, there].concat());
+    // 801 / 8 = 100.1 and 3 / 8 are rounded up.
+    assert_eq!([sent("ring-all-gather", 1, 801), sent("ring", 2, 3)].concat(), [(1, 101), (1, 1), (1, 1)]);
+    assert_eq!(sent("halving-doubling", 3, 3), [(1, 2), (2, 1), (4, 1)]);
+}
+
+/// A key that a pattern declares changes its messages, and any other is refused.
+#[test]
+fn keys_have_effect_where_they_are_declared() {
+    let values = [
+        ("message_size", Raw::Text("7B".into())),
+        ("steps", Raw::Int(5)),
+        ("trigger", Raw::Text("received".into())),
+        ("trigger", Raw::Text("acknowledged".into())),
+        ("channels", Raw::Int(3)),
+        ("chunks", Raw::Int(3)),
+        ("server_ranks", Raw::Int(4)),
+        ("skew", Raw::Float(1.0)),
+        ("parallel", Raw::Int(3)),
+        ("order", Raw::Text("random".into())),
+    ];
+    for algorithm in Algorithm::each() {
+        let declared = algorithm.pattern().keys;
+        // Without a window the event of an all-to-all has no effect.
+        let parallel = if declared.contains(&"parallel") { 2 } else { 0 };
+        let base = CollectiveParameters { algorithm, parallel, ..Default::default() };
+        let made = |p: &CollectiveParameters| {
+            traffic(p, &view(8, 4, 1), "").map(|made| format!("{:?} {:?}", made.flows, made.triggers))
+        };
+        let whole = made(&base).unwrap();
+        let mut effective = BTreeSet::new();
+        for (key, value) in &values {
+            let mut p = base.clone();
+            p.set(key, value).unwrap();
+            match made(&p) {
+                Ok(changed) if changed != whole => drop(effective.insert(*key)),
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error.key.as_deref(), Some(*key));
+                    assert!(error.message.contains("no effect") && !declared.contains(key), "{algorithm:?}: {error}");
+                }
+            }
+        }
+        assert_eq!(effective, declared.iter().copied().collect(), "{algorithm:?}");
     }
 }
 
@@ -136,7 +200,7 @@ fn channels_share_the_vector() {
 #[test]
 fn an_all_to_all_has_a_window() {
     let p = CollectiveParameters {
-        algorithm: Algorithm::AllToAll,
+        algorithm: named("all-to-all"),
         size: Bytes(6000),
         parallel: 2,
         order: Order::Random,
@@ -155,8 +219,8 @@ fn an_all_to_all_has_a_window() {
 #[test]
 fn errors_are_reported() {
     let base = CollectiveParameters::default;
-    let doubling = || CollectiveParameters { algorithm: Algorithm::RecursiveDoubling, ..base() };
-    let all_to_all = || CollectiveParameters { algorithm: Algorithm::AllToAll, ..base() };
+    let doubling = || CollectiveParameters { algorithm: named("recursive-doubling"), ..base() };
+    let all_to_all = || CollectiveParameters { algorithm: named("all-to-all"), ..base() };
     for (p, key, part) in [
         (CollectiveParameters { size: Bytes(0), ..base() }, "size", "1B or more"),
         (CollectiveParameters { message_size: Auto::Value(Bytes(0)), ..base() }, "message_size", "1B or more"),
@@ -186,11 +250,11 @@ proptest! {
     fn every_schedule_starts_every_message_once(
         hosts in 2u32..40, steps in prop::option::of(1u32..40), channels in 1u32..4, size in 1u64..10_000, acknowledged: bool,
         algorithm in prop::sample::select(vec![
-            Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling, Algorithm::RingAllGather,
-            Algorithm::RingReduceScatter,
+            named("ring-allreduce"), named("recursive-doubling"), named("halving-doubling"), named("ring-all-gather"),
+            named("ring-reduce-scatter"),
         ]),
     ) {
-        let ranks = if algorithm.needs_a_power_of_two() { 1 << hosts.ilog2() } else { hosts };
+        let ranks = if algorithm.pattern().needs_a_power_of_two { 1 << hosts.ilog2() } else { hosts };
         let p = CollectiveParameters {
             algorithm,
             size: Bytes(size),
@@ -203,7 +267,7 @@ proptest! {
         };
         let made = traffic(&p, &view(hosts, 4, 2), "").unwrap();
         check(&made);
-        let steps = steps.unwrap_or(algorithm.steps(ranks));
+        let steps = steps.unwrap_or((algorithm.pattern().steps)(ranks));
         prop_assert_eq!(made.flows.len() as u32, ranks * steps * channels);
         // Chains from the flows of the first step reach every flow.
         let first = (0..made.flows.len()).filter(|&flow| made.flows[flow].start == Start::At(Time::ZERO));
@@ -225,13 +289,13 @@ fn bus_bandwidth_has_the_factors_of_nccl() {
         change(&mut p);
         p.info(if let Ranks::Number(ranks) = p.ranks { ranks } else { 16 })
     };
-    for algorithm in [Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling] {
+    for algorithm in [named("ring-allreduce"), named("recursive-doubling"), named("halving-doubling")] {
         assert_eq!(of(algorithm, &|_| {}).bus_factor, 1.5, "{algorithm:?}");
     }
-    for algorithm in [Algorithm::RingAllGather, Algorithm::RingReduceScatter, Algorithm::AllToAll] {
+    for algorithm in [named("ring-all-gather"), named("ring-reduce-scatter"), named("all-to-all")] {
         assert_eq!(of(algorithm, &|_| {}).bus_factor, 0.75, "{algorithm:?}");
     }
-    let ring = Algorithm::RingAllreduce;
+    let ring = named("ring-allreduce");
     let plain = of(ring, &|_| {});
     assert_eq!((plain.bytes, plain.rounds, plain.ranks), (Some(800), Some(1), 4));
     // 12 steps of a ring of 6 are two rounds, 7 are no whole number; messages of 50 B in 2 channels are 400 B for 4 ranks.
@@ -239,7 +303,7 @@ fn bus_bandwidth_has_the_factors_of_nccl() {
     assert_eq!(of(ring, &|p| p.steps = Auto::Value(7)).rounds, None);
     let sized = of(ring, &|p| (p.message_size, p.channels) = (Auto::Value(Bytes(50)), 2));
     assert_eq!(sized.bytes, Some(400));
-    assert_eq!(of(Algorithm::HalvingDoubling, &|p| p.message_size = Auto::Value(Bytes(50))).bytes, None);
+    assert_eq!(of(named("halving-doubling"), &|p| p.message_size = Auto::Value(Bytes(50))).bytes, None);
     assert_eq!(of(ring, &|p| p.ranks = Ranks::All).ranks, 16);
 }
 
@@ -272,10 +336,10 @@ fn steps_and_bytes_of_patterns_are_those_counted_by_hand() {
     };
     // Parent (r-1)/2: 0 has the children 1 and 2, 1 has 3 and 4, 2 has 5 and 6, 3 has 7. Three levels up and three down; a
     // rank sends S to its parent, unless it is the root, and S to each child.
-    let (chain, sent) = made(Algorithm::Tree, &|_| {});
+    let (chain, sent) = made(named("tree"), &|_| {});
     assert_eq!((chain, sent), (6, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size).to_vec()));
     // Chunks do not change the bytes.
-    let (_, sent) = made(Algorithm::Tree, &|p| p.chunks = Auto::Value(4));
+    let (_, sent) = made(named("tree"), &|p| p.chunks = Auto::Value(4));
     assert_eq!(sent, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size));
     // Node v of the trees in order is on level 0 if it is odd, else its children are half its lowest bit away. First tree: node v is
     // rank v-1, so the root 8 is rank 7 with the child 3; 3 has 1 and 5, 1 has 0 and 2, 5 has 4 and 6. Second tree: node v is
@@ -285,35 +349,35 @@ fn steps_and_bytes_of_patterns_are_those_counted_by_hand() {
     let by_hand: Vec<u64> = first.iter().zip(&second).map(|(one, two)| (one + two) * size / 2).collect();
     assert_eq!(by_hand, [2, 2, 2, 2, 2, 2, 1, 1].map(|times| times * size));
     for chunks in [1, 4] {
-        let (chain, sent) = made(Algorithm::DoubleBinaryTree, &|p| p.chunks = Auto::Value(chunks));
+        let (chain, sent) = made(named("double-binary-tree"), &|p| p.chunks = Auto::Value(chunks));
         assert_eq!(sent, by_hand, "{chunks}");
         assert!(if chunks == 1 { chain == 6 } else { chain > 6 }, "{chain}");
     }
     // Servers of 4: 3 steps of S/4, 2 (8/4 - 1) steps of S/8, 3 steps of S/4.
-    let (chain, sent) = made(Algorithm::Hierarchical, &|p| p.server_ranks = Auto::Value(4));
+    let (chain, sent) = made(named("hierarchical"), &|p| p.server_ranks = Auto::Value(4));
     assert_eq!((chain, sent), (3 + 2 + 3, vec![2 * 3 * size / 4 + 2 * size / 8; 8]));
     // A ring passes S/8 on 2 * 7 times, its halves 7 times; doublings exchange S with 3 others, or S/2, S/4 and S/8 there and back.
     let ring = |steps: u64| vec![steps * size / 8; 8];
-    assert_eq!(made(Algorithm::RingAllreduce, &|_| {}), (14, ring(14)));
-    assert_eq!(made(Algorithm::RingAllGather, &|_| {}), (7, ring(7)));
-    assert_eq!(made(Algorithm::RingReduceScatter, &|_| {}), (7, ring(7)));
-    assert_eq!(made(Algorithm::RecursiveDoubling, &|_| {}), (3, vec![3 * size; 8]));
-    assert_eq!(made(Algorithm::HalvingDoubling, &|_| {}), (6, vec![2 * (size / 2 + size / 4 + size / 8); 8]));
+    assert_eq!(made(named("ring-allreduce"), &|_| {}), (14, ring(14)));
+    assert_eq!(made(named("ring-all-gather"), &|_| {}), (7, ring(7)));
+    assert_eq!(made(named("ring-reduce-scatter"), &|_| {}), (7, ring(7)));
+    assert_eq!(made(named("recursive-doubling"), &|_| {}), (3, vec![3 * size; 8]));
+    assert_eq!(made(named("halving-doubling"), &|_| {}), (6, vec![2 * (size / 2 + size / 4 + size / 8); 8]));
     // Seven messages of S/8 at once.
-    assert_eq!(made(Algorithm::AllToAll, &|_| {}), (1, ring(7)));
+    assert_eq!(made(named("all-to-all"), &|_| {}), (1, ring(7)));
     // Tokens to 7 experts, and back.
-    let (chain, sent) = made(Algorithm::ExpertAllToAll, &|_| {});
+    let (chain, sent) = made(named("expert-all-to-all"), &|_| {});
     assert_eq!((chain, sent), (2, vec![2 * 7 * size / 8; 8]));
     // The k-th most popular of 8 experts gets 1/k of 1 + 1/2 + ... + 1/8 = 761/280. A rank sends their shares to 7 experts, and as
     // an expert its own share back 7 times: the whole, and 6 of its shares.
     let shares: Vec<u64> = (1..=8).map(|k| (size * 280).div_ceil(761 * k)).collect();
     let whole: u64 = shares.iter().sum();
-    let (chain, mut sent) = made(Algorithm::ExpertAllToAll, &|p| p.skew = 1.0);
+    let (chain, mut sent) = made(named("expert-all-to-all"), &|p| p.skew = 1.0);
     sent.sort_unstable_by(|one, two| two.cmp(one));
     assert_eq!((chain, sent), (2, shares.iter().map(|share| whole + 6 * share).collect::<Vec<_>>()));
     // A microbatch passes 7 times on and 7 times back; the ends send in one direction alone.
-    let (chain, sent) = made(Algorithm::Pipeline, &|p| p.chunks = Auto::Value(1));
+    let (chain, sent) = made(named("pipeline"), &|p| p.chunks = Auto::Value(1));
     assert_eq!((chain, sent), (14, [1, 2, 2, 2, 2, 2, 2, 1].map(|times| times * size).to_vec()));
-    let (_, sent) = made(Algorithm::Pipeline, &|_| {});
+    let (_, sent) = made(named("pipeline"), &|_| {});
     assert_eq!(sent, [1, 2, 2, 2, 2, 2, 2, 1].map(|times| times * size));
 }
