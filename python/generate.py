@@ -164,7 +164,10 @@ def files(schema: Schema) -> dict[str, str]:
         classes.append((name, part(name, one, text, table="workload", kind=word)))
     add("workload", "Workloads.", classes)
 
-    classes = [("Fabric", part("Fabric", top["fabric"], top["fabric"]["description"], table="fabric"))]
+    rules = {key: value for key, value in top["fabric"]["properties"].items() if value.get("type") == "object"}
+    nested = {key: class_name(key) + "Marking" for key in rules}
+    classes = [(nested[key], part(nested[key], rule, f"The marking rule `{key}`.", table=f"fabric.{key}")) for key, rule in rules.items()]
+    classes.append(("Fabric", part("Fabric", top["fabric"], top["fabric"]["description"], table="fabric", nested=nested)))
     for key, name in [("servers", "Servers"), ("measure", "Measure"), ("run", "RunOptions"), ("compare", "CompareOptions"), ("wire", "Wire")]:
         classes.append((name, part(name, top[key], top[key]["description"], table=key)))
     classes.append(("Fault", part("Fault", top["fault"]["items"], top["fault"]["description"], table="fault")))

@@ -8,6 +8,43 @@ from typing import ClassVar, Literal
 from .._part import Part
 
 
+class PiMarking(Part):
+    """The marking rule `pi`."""
+
+    _table: ClassVar[str] = "fabric.pi"
+    _keys: ClassVar[dict[str, str]] = {
+        "integral": "integral",
+        "interval": "interval",
+        "proportional": "proportional",
+        "reference": "reference",
+    }
+
+    integral: float | None = None
+    """
+    Change of the probability per BDP of distance to the reference and per round trip. Takes a number, from 0
+    to 1000. Default from: RFC 9332, appendix A: alpha = 0.1 Tupdate / RTT_max^2. Default: 0.1.
+    """
+
+    interval: str | None = None
+    """
+    Time between samples of the queue; auto: a third of the round trip of a BDP at the link's rate. Takes
+    "auto" or a time such as "1us" (ps, ns, us, ms, s), from 1ns to 1s. Default from: RFC 9332, appendix A:
+    RTT_max / 3. Default: "auto".
+    """
+
+    proportional: float | None = None
+    """
+    Change of the probability per BDP by which the queue has grown. Takes a number, from 0 to 1000. Default
+    from: RFC 9332, appendix A: beta = 0.3 / RTT_max. Default: 0.3.
+    """
+
+    reference: str | None = None
+    """
+    Bytes of the queue in the steady state. Takes a size such as "64KiB" or a multiple of the BDP such as
+    "1.5bdp". Default from: ours: the default of ecn_kmin. Default: "0.2bdp".
+    """
+
+
 class Fabric(Part):
     """Switches and NICs: buffers, marking, trimming, classes."""
 
@@ -28,11 +65,13 @@ class Fabric(Part):
         "flow_keys": "flow_keys",
         "ideal_fct": "ideal_fct",
         "marked_bytes": "marked_bytes",
+        "marking": "marking",
         "pfc": "pfc",
         "pfc_alpha": "pfc_alpha",
         "pfc_frame": "pfc_frame",
         "pfc_headroom": "pfc_headroom",
         "pfc_pause": "pfc_pause",
+        "pi": "pi",
         "profile": "profile",
         "queue_limit": "queue_limit",
         "reply_paths": "reply_paths",
@@ -46,6 +85,9 @@ class Fabric(Part):
         "trimmed_size": "trimmed_size",
         "trimming": "trimming",
         "wire_times": "wire_times",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "pi": "PiMarking",
     }
 
     base_rtt: Literal["packet-and-ack", "payload-and-propagation"] | None = None
@@ -95,15 +137,15 @@ class Fabric(Part):
 
     ecn_kmax: str | None = None
     """
-    Bytes in the queue above which every packet is marked. Takes a size such as "64KiB" or a multiple of the
-    BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
+    RED: bytes in the queue above which every packet is marked. Takes a size such as "64KiB" or a multiple of
+    the BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
     Default: "0.8bdp".
     """
 
     ecn_kmin: str | None = None
     """
-    Bytes in the queue above which packets may be marked. Takes a size such as "64KiB" or a multiple of the
-    BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
+    RED: bytes in the queue above which packets may be marked. Takes a size such as "64KiB" or a multiple of
+    the BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
     Default: "0.2bdp".
     """
 
@@ -115,8 +157,8 @@ class Fabric(Part):
 
     ecn_pmax: float | None = None
     """
-    Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`. Takes a number, from
-    0 to 1. Default from: specification 7.7 (htsim): linear to 1. Default: 1.0.
+    RED: marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`. Takes a number,
+    from 0 to 1. Default from: specification 7.7 (htsim): linear to 1. Default: 1.0.
     """
 
     fct_kind: Literal["rx", "ack"] | None = None
@@ -143,6 +185,12 @@ class Fabric(Part):
     """
     Bytes of a queue that count for marking. Takes one of "all" "beyond-minimum". Default from: PRIME section
     III-B; specification 17.4 for the recorded model. Default: "all".
+    """
+
+    marking: Literal["red", "pi"] | None = None
+    """
+    Rule by which packets are marked. Takes one of "red" "pi". Default from: specification 7.7 (htsim).
+    Default: "red".
     """
 
     pfc: bool | None = None
@@ -179,6 +227,9 @@ class Fabric(Part):
     lasts until the resume frame. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from:
     ours: a switch refreshes its pauses in time. Default: "never".
     """
+
+    pi: PiMarking | None = None
+    """a probability that a controller moves until the queue is at a reference"""
 
     profile: Literal[
         "uet-lossy",

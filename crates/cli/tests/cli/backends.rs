@@ -201,6 +201,11 @@ fn unsupported_keys_are_refused_by_name() {
         2,
         &["[fabric]", "`pfc`", "pause frames", "lossy"],
     );
+    assert_output(
+        &check("testbed", small, &["fabric.marking=pi"]),
+        2,
+        &["[fabric]", "`marking`", "\"pi\"", "RED alone"],
+    );
     let nccl = "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nlink_rate = \"100Mbps\"\n[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MB\"\n";
     folder.file("nccl.toml", nccl);
     assert_output(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);

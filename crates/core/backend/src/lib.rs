@@ -5,6 +5,7 @@ mod error;
 mod fingerprint;
 mod ideal;
 mod jobs;
+mod marking;
 mod parameters;
 mod rows;
 mod setup;
@@ -15,6 +16,10 @@ pub use backend::{Backend, RunOptions, run};
 pub use error::{Refusal, RunError};
 pub use ideal::{below_ideal, ideal_note};
 pub use jobs::job_rows;
+pub use marking::{
+    MarkedQueue, Marking, MarkingCapabilities, MarkingParameters, MarkingRule, MarkingStates, Pi, PiParameters,
+    PiState, PortSizes, Red, RedParameters,
+};
 pub use parameters::{
     BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, ReplyPaths, Scheduling,
     Simultaneous, SlowedLimits, SwitchHash, Trim, WireTimes,

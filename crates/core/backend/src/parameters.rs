@@ -1,6 +1,7 @@
 //! `[fabric]`: buffers, marking, trimming, classes.
 
-use anabranch_settings::{Auto, ControlOr, Never, choices, parameters};
+use crate::marking::{MarkingParameters, RedParameters};
+use anabranch_settings::{Auto, ControlOr, Named, Never, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
@@ -165,11 +166,13 @@ parameters! {
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
         /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B";
-        /// Bytes in the queue above which packets may be marked.
+        /// Rule by which packets are marked.
+        marking: Named<MarkingParameters> = Named::of(&MarkingParameters::Red(RedParameters::default())), source "specification 7.7 (htsim)";
+        /// RED: bytes in the queue above which packets may be marked.
         ecn_kmin: BytesOrBdp = BytesOrBdp::Bdp(200_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
-        /// Bytes in the queue above which every packet is marked.
+        /// RED: bytes in the queue above which every packet is marked.
         ecn_kmax: BytesOrBdp = BytesOrBdp::Bdp(800_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
-        /// Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
+        /// RED: marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
         ecn_pmax: f64 = 1.0, within 0.0..=1.0, source "specification 7.7 (htsim): linear to 1";
         /// Queue operation at which a packet is marked.
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";

@@ -1,8 +1,9 @@
-use crate::FabricParameters;
+use crate::{FabricParameters, MarkingParameters};
 use anabranch_lb::{
     Record,
     registry::{HostParameters, SwitchParameters},
 };
+use anabranch_settings::Each;
 use anabranch_topology::{Fault, LinkId, Topology};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
@@ -78,6 +79,8 @@ pub struct Setup {
     pub flows: FlowSet,
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
+    /// Parameters of the marking rules, of which `fabric.marking` names one.
+    pub marking: Each<MarkingParameters>,
     /// The transport and its congestion controls.
     pub transport: TransportParameters,
     /// The transport with another congestion control, for each workload (by its index in `flows`) that has its own.

@@ -8,7 +8,9 @@ use crate::{
     space,
     unlike::unlike,
 };
-use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
+use anabranch_backend::{
+    Backend, Clock, MarkingParameters, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup,
+};
 use anabranch_lb::registry::{SchemeError, check_host_side};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
 use anabranch_topology::{Fault, FaultAction};
@@ -134,6 +136,14 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "fabric.pfc".into(),
             "found true: ports of namespaces send no pause frames",
             "`fabric.pfc = false`, or a lossy profile such as \"uet-lossy\" or \"roce-irn\"",
+        );
+    }
+    let rule = setup.marking.chosen(&setup.fabric.marking);
+    if setup.fabric.ecn && !matches!(rule, MarkingParameters::Red(_)) {
+        return refused(
+            "fabric.marking".into(),
+            &format!("found \"{}\": ports of namespaces mark by RED alone", rule.name()),
+            "`fabric.marking = \"red\"`, `fabric.ecn = false`, or the simulator (`--backend sim`)",
         );
     }
     for balancer in &setup.load_balancers {

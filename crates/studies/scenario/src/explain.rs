@@ -4,7 +4,7 @@ use crate::{
     library::READY_MADE,
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
 };
-use anabranch_backend::FabricParameters;
+use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Parameter, Parameters, Raw, Registry};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
@@ -91,6 +91,7 @@ pub fn catalogue(kind: CatalogueKind) -> Vec<CatalogueEntry> {
                     format!("{} ({})", control.summary, transport.name()),
                 ));
             }
+            all.extend(entries(MarkingParameters::ALL, "marking rule"));
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
         CatalogueKind::Workloads => {
@@ -365,6 +366,9 @@ fn fabric_parts(name: &str) -> Vec<Part> {
     if let Some(profile) = PROFILES.iter().find(|p| p.name == name) {
         let fabric = (profile.fabric)();
         return vec![part(&format!("[fabric] with profile = \"{name}\""), profile.meaning, &fabric)];
+    }
+    if let Some(rule) = registry_part::<MarkingParameters>(name, format!("[fabric.{name}] with marking = \"{name}\"")) {
+        return vec![rule];
     }
     match name {
         "fabric" => {

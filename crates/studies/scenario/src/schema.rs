@@ -1,7 +1,7 @@
 //! The JSON Schema of scenario files, for editors, from the declarations that read them.
 
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
-use anabranch_backend::FabricParameters;
+use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, ValueSchema};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
@@ -21,6 +21,11 @@ pub fn schema() -> Value {
         described(words(PROFILES.iter().map(|profile| profile.name)), "A set of defaults."),
     )]);
     fabric.extend(properties(&FabricParameters::default()));
+    let rules = MarkingParameters::each().into_iter().filter(|rule| !rule.parameters().entries().is_empty());
+    fabric.extend(rules.map(|rule| {
+        let table = object(properties(rule.parameters()), &[]);
+        (rule.name().to_string(), described(table, rule.about().summary))
+    }));
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A scenario of Anabranch",

@@ -1,8 +1,8 @@
 //! `[fabric]` with every size in bytes.
 
-use super::marking::Marking;
 use anabranch_backend::{
-    FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, SlowedLimits, Trim, WireTimes,
+    FabricParameters, MarkAt, MarkedBytes, Marking, MarkingParameters, PortSizes, Scheduling, Simultaneous,
+    SlowedLimits, Trim, WireTimes,
 };
 use anabranch_settings::{ControlOr, Never};
 use anabranch_units::{BytesOrBdp, Rate};
@@ -52,6 +52,8 @@ pub(crate) struct Limits {
     pub(crate) trimmed_share: Option<TrimmedShare>,
     pub(crate) ecn: bool,
     pub(crate) mark_at: MarkAt,
+    /// Bytes of a queue that do not count for marking.
+    pub(crate) unmarked: u32,
     /// The limits of a slowed link fall with its rate.
     pub(crate) slowed_scale: bool,
     pub(crate) trimming: bool,
@@ -76,6 +78,7 @@ impl Limits {
     /// products is cut there.
     pub(crate) fn new(
         fabric: &FabricParameters,
+        marking: &MarkingParameters,
         bdp: &dyn Fn(Rate) -> u64,
         rates: &[Rate],
         wire_mtu: u32,
@@ -89,14 +92,10 @@ impl Limits {
         let port = |rate: Rate| -> Result<PortLimits, String> {
             Ok(PortLimits {
                 queue: bytes("queue_limit", fabric.queue_limit, rate)?,
-                marking: Marking {
-                    kmin: bytes("ecn_kmin", fabric.ecn_kmin, rate)?,
-                    kmax: bytes("ecn_kmax", fabric.ecn_kmax, rate)?,
-                    pmax: fabric.ecn_pmax,
-                    beyond: match fabric.marked_bytes {
-                        MarkedBytes::All => 0,
-                        MarkedBytes::BeyondMinimum => wire_mtu + 1,
-                    },
+                marking: {
+                    let kmin = bytes("ecn_kmin", fabric.ecn_kmin, rate)?;
+                    let kmax = bytes("ecn_kmax", fabric.ecn_kmax, rate)?;
+                    Marking::new(marking, &PortSizes { bdp: bdp(rate), rate, kmin, kmax, pmax: fabric.ecn_pmax })
                 },
             })
         };
@@ -107,7 +106,7 @@ impl Limits {
             if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
         let kept = (fabric.shared_buffer.0 > 0).then(|| {
             let half = u32::try_from(fabric.shared_buffer.0 / 2).unwrap_or(u32::MAX);
-            if fabric.ecn { usual.marking.kmax.min(half) } else { half }
+            usual.marking.ceiling().filter(|_| fabric.ecn).map_or(half, |ceiling| ceiling.min(half))
         });
         Ok(Limits {
             usual,
@@ -121,6 +120,10 @@ impl Limits {
             .filter(|_| fabric.trimming),
             ecn: fabric.ecn,
             mark_at: fabric.ecn_mark_at,
+            unmarked: match fabric.marked_bytes {
+                MarkedBytes::All => 0,
+                MarkedBytes::BeyondMinimum => wire_mtu + 1,
+            },
             slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,
             trimming: fabric.trimming,
             trim: fabric.trim,

@@ -5,7 +5,6 @@ mod cells;
 mod guided;
 mod limits;
 mod links;
-mod marking;
 mod pairs;
 mod scale_up;
 mod tables;
@@ -19,7 +18,6 @@ pub use cells::shared_cells;
 pub(crate) use guided::Guided;
 pub(crate) use limits::{Limits, PortLimits, TrimmedShare};
 pub(crate) use links::LinkPlan;
-pub(crate) use marking::Marking;
 use pairs::UsedPairs;
 pub(crate) use tables::Tables;
 pub use transports::short_window;
@@ -185,7 +183,13 @@ impl<'a> Plan<'a> {
         let pairs = UsedPairs::new(setup);
         let (base_rtt, slowest) = (pairs.longest.0, pairs.slowest);
         let bdp = |rate| pairs.port_bdp(rate);
-        let fabric = Limits::new(&setup.fabric, &bdp, &common_rates(topology), wire_mtu as u32);
+        let fabric = Limits::new(
+            &setup.fabric,
+            setup.marking.chosen(&setup.fabric.marking),
+            &bdp,
+            &common_rates(topology),
+            wire_mtu as u32,
+        );
         let fabric = fabric.map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
             let message = "fabric.pfc needs a fabric.shared_buffer, whose occupancy triggers its pauses";

@@ -7,7 +7,7 @@ use super::{
     classes::ClassQueues,
     contest::Contest,
     headers::{Admitted, Headers},
-    limits::AllLimits,
+    limits::{AllLimits, QueueLimits},
 };
 use crate::{
     arena::{Arena, Packets},
@@ -16,9 +16,10 @@ use crate::{
     packet::{Fifo, Kind, LAST_HOP, MARKED},
     plan::Plan,
 };
-use anabranch_backend::Trim;
+use anabranch_backend::{MarkedQueue, MarkingStates, Trim};
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
+use anabranch_units::Rate;
 use std::sync::Arc;
 
 /// Counters of rare events of a port, kept apart from the hot data.
@@ -50,6 +51,8 @@ pub(crate) struct Backlog<'a> {
     pub(super) resumes: Option<(u32, u8)>,
     /// Per port, random stream for marks and for the choice of the packet to trim; created on first use.
     draws: Vec<Option<Box<Stream>>>,
+    /// Per port and class.
+    marking: MarkingStates,
     contests: Vec<Contest>,
     pub(super) headers: Headers,
     pub(super) limits: AllLimits,
@@ -77,7 +80,7 @@ impl<'a> Backlog<'a> {
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
             watch,
-            classes: ClassQueues::new(count, fabric.scheduling, &fabric.quanta),
+            classes: ClassQueues::new(count, fabric.scheduling, &fabric.quanta, fabric.usual.marking.is_sampled()),
             buffers: Buffers::new(plan.shared.as_ref(), plan.links.len(), fabric.classes, fabric.pfc),
             paused_times: PausedTimes::new(
                 if plan.measure.attribution && fabric.pfc { count } else { 0 },
@@ -85,6 +88,7 @@ impl<'a> Backlog<'a> {
             ),
             resumes: None,
             draws: vec![None; count],
+            marking: fabric.usual.marking.states(count * fabric.classes),
             contests: vec![Contest::default(); count],
             headers: Headers::new(fabric.trimmed_share, count),
             limits: AllLimits::new(fabric, plan.links_of(me).iter().map(|&link| plan.links[link as usize].rate)),
@@ -165,7 +169,9 @@ impl<'a> Backlog<'a> {
             let paused = self.paused_times.before(port, packet.class, now);
             self.packets.join(id, paused);
         }
-        if self.classes.several() {
+        if self.classes.are_used() {
+            let class = self.packets[id].class;
+            self.sample(port, class, self.classes.bytes(port, class), now);
             self.classes.push(&mut self.packets, port, id);
         } else {
             self.ports[port.at()].data.push(&mut self.packets, id);
@@ -176,7 +182,7 @@ impl<'a> Backlog<'a> {
 
     #[inline]
     pub(super) fn class_bytes(&self, port: PortId, class: u8) -> u32 {
-        if self.classes.several() { self.classes.bytes(port, class) } else { self.ports[port.at()].waiting_bytes }
+        if self.classes.are_used() { self.classes.bytes(port, class) } else { self.ports[port.at()].waiting_bytes }
     }
 
     /// Trims a data packet that finds its queue full, or drops it where trimming is off.
@@ -278,7 +284,7 @@ impl<'a> Backlog<'a> {
     }
 
     fn last(&self, port: PortId, class: u8) -> PacketId {
-        if self.classes.several() { self.classes.last(port, class) } else { self.ports[port.at()].data.last() }
+        if self.classes.are_used() { self.classes.last(port, class) } else { self.ports[port.at()].data.last() }
     }
 
     /// Exchanges the arriving packet with the last one of its class, which is then the one to trim.
@@ -290,7 +296,8 @@ impl<'a> Backlog<'a> {
         }
         let difference = i64::from(self.packets[id].size) - i64::from(self.packets[last].size);
         self.change(port, now, difference, 0);
-        if self.classes.several() {
+        if self.classes.are_used() {
+            self.sample(port, class, self.classes.bytes(port, class), now);
             self.classes.resize(port, class, difference);
         }
         self.packets.swap(id, last);
@@ -332,7 +339,7 @@ impl<'a> Backlog<'a> {
         if state.paused == 0 {
             state.backlogged()
         } else {
-            !state.control.is_empty() || self.classes.several() && self.classes.waits(port, state.paused)
+            !state.control.is_empty() || self.classes.are_used() && self.classes.waits(port, state.paused)
         }
     }
 
@@ -392,15 +399,18 @@ impl<'a> Backlog<'a> {
 
     fn take_data(&mut self, port: PortId, start: u64) -> PacketId {
         let state = &mut self.ports[port.at()];
-        let id = if self.classes.several() {
-            self.classes.pop(&self.packets, port, state.paused)
+        let id = if self.classes.are_used() {
+            let id = self.classes.pop(&self.packets, port, state.paused);
+            let (size, class) = (self.packets[id].size, self.packets[id].class);
+            self.sample(port, class, self.classes.bytes(port, class) + u32::from(size), start);
+            id
         } else {
             state.data.pop(&self.packets)
         };
         let packet = &self.packets[id];
         let (size, class) = (packet.size, packet.class);
         let hop = start - packet.queued_at;
-        state.account.waited += hop;
+        self.ports[port.at()].account.waited += hop;
         self.note_wait(port, id, class, hop, start);
         self.change(port, start, -i64::from(size), -1);
         let behind = self.class_bytes(port, class);
@@ -442,11 +452,13 @@ impl<'a> Backlog<'a> {
 
     #[inline(never)]
     fn mark(&mut self, port: PortId, id: PacketId, bytes: u32, time: u64) {
-        if self.draws[port.at()].is_none() {
-            self.create_draws(port);
-        }
-        let Some(draws) = &mut self.draws[port.at()] else { return };
-        if self.limits.of(port).marking.marks(bytes, || draws.unit()) {
+        let (plan, links, packets, classes) = (self.plan, self.links, &self.packets, &self.classes);
+        let limits = self.limits.of(port);
+        let queue = MarkedQueue { bytes: bytes.saturating_sub(limits.unmarked), time };
+        let at = || (packets[id].class, classes.index(port, packets[id].class));
+        let draws = &mut self.draws[port.at()];
+        let draw = || draws.get_or_insert_with(|| new_draws(plan, links[port.at()])).unit();
+        if self.marking.marks(at, &limits.marking, &queue, draw) {
             self.packets[id].flags |= MARKED;
             self.counters[port.at()].marked += 1;
             if self.ports[port.at()].flags & WATCHED != 0 {
@@ -455,18 +467,25 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// Creates the stream of a port, so that later draws do not read its link.
-    #[cold]
-    fn create_draws(&mut self, port: PortId) {
-        let key = self.plan.links[self.link(port) as usize].key;
-        self.draws[port.at()] = Some(Box::new(Stream::keyed(self.plan.seed, key, "red")));
+    /// Notes for a rule that samples queues that the one of a class, of `bytes`, changes at `now`.
+    fn sample(&mut self, port: PortId, class: u8, bytes: u32, now: u64) {
+        let limits = self.limits.of(port);
+        if limits.marking.is_sampled() {
+            let counted = bytes.saturating_sub(limits.unmarked);
+            self.marking.held(self.classes.index(port, class), &limits.marking, counted, now);
+        }
     }
 
     fn draws(&mut self, port: PortId) -> &mut Stream {
-        if self.draws[port.at()].is_none() {
-            self.create_draws(port);
-        }
-        self.draws[port.at()].as_mut().expect("just created")
+        let (plan, link) = (self.plan, self.link(port));
+        self.draws[port.at()].get_or_insert_with(|| new_draws(plan, link))
+    }
+
+    /// Sets the limits of a port, one of `ports`, whose link has another rate than its healthy one.
+    #[inline(never)]
+    pub(super) fn scale_limits(&mut self, port: PortId, rates: (Rate, Rate), ports: usize) {
+        let whole = QueueLimits::new(&self.plan.fabric, self.plan.fabric.at(rates.1));
+        self.limits.change_rate(port, rates, &whole, ports, self.plan.wire_mtu as u32);
     }
 
     pub(super) fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
@@ -501,7 +520,7 @@ impl<'a> Backlog<'a> {
     pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
         let state = &self.ports[port.at()];
         let (one, several) =
-            if self.classes.several() { (None, Some(self.classes.of(port))) } else { (Some(&state.data), None) };
+            if self.classes.are_used() { (None, Some(self.classes.of(port))) } else { (Some(&state.data), None) };
         std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten()).chain(self.headers.queue(port))
     }
 
@@ -536,6 +555,13 @@ impl<'a> Backlog<'a> {
             + self.packets.bytes()
             + self.histograms.memory()
             + self.classes.memory()
+            + self.marking.memory()
             + self.buffers.memory(self.packets.slots())
     }
+}
+
+/// Creates the stream of a link, kept so that later draws do not read the link.
+#[cold]
+fn new_draws(plan: &Plan<'_>, link: u32) -> Box<Stream> {
+    Box::new(Stream::keyed(plan.seed, plan.links[link as usize].key, "red"))
 }

@@ -14,9 +14,10 @@ struct Queue {
     deficit: i32,
 }
 
-/// Queues of every port where there is more than one class; else empty.
+/// Queues of every port where there is more than one class, or a rule samples them; else empty.
 #[derive(Debug)]
 pub(crate) struct ClassQueues {
+    is_used: bool,
     scheduling: Scheduling,
     quanta: Vec<i32>,
     classes: usize,
@@ -26,11 +27,12 @@ pub(crate) struct ClassQueues {
 }
 
 impl ClassQueues {
-    pub(crate) fn new(ports: usize, scheduling: Scheduling, quanta: &[i32]) -> Self {
+    pub(crate) fn new(ports: usize, scheduling: Scheduling, quanta: &[i32], is_sampled: bool) -> Self {
         let classes = quanta.len();
-        let several = if classes > 1 { ports } else { 0 };
+        let several = if classes > 1 || is_sampled { ports } else { 0 };
         let empty = Queue { packets: Fifo::EMPTY, bytes: 0, deficit: 0 };
         ClassQueues {
+            is_used: several > 0,
             scheduling,
             quanta: quanta.to_vec(),
             classes,
@@ -40,11 +42,11 @@ impl ClassQueues {
     }
 
     #[inline]
-    pub(crate) fn several(&self) -> bool {
-        self.classes > 1
+    pub(crate) fn are_used(&self) -> bool {
+        self.is_used
     }
 
-    fn index(&self, port: PortId, class: u8) -> usize {
+    pub(crate) fn index(&self, port: PortId, class: u8) -> usize {
         port.at() * self.classes + usize::from(class)
     }
 
@@ -134,7 +136,7 @@ mod tests {
     /// Classes in the order in which a port sends 6 packets of 100 B of each of two.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
         let mut packets = Packets::new(Arena::new(Attribution::default(), None).unwrap());
-        let mut queues = ClassQueues::new(3, scheduling, quanta);
+        let mut queues = ClassQueues::new(3, scheduling, quanta, false);
         let port = PortId(2);
         for class in [1, 0] {
             for _ in 0..6 {

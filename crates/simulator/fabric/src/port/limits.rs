@@ -2,9 +2,9 @@
 
 use crate::{
     ids::PortId,
-    plan::{Limits, Marking, PortLimits},
+    plan::{Limits, PortLimits},
 };
-use anabranch_backend::MarkAt;
+use anabranch_backend::{MarkAt, Marking};
 use anabranch_units::Rate;
 
 /// Limits of the data queues of a port.
@@ -13,7 +13,9 @@ pub(super) struct QueueLimits {
     /// Bytes of a class above which packets are trimmed or dropped.
     pub(super) queue: u32,
     pub(super) marking: Marking,
-    /// [`Marking::kmin`] if packets are marked when they leave, else a limit that no queue reaches.
+    /// Bytes of a queue that do not count for marking.
+    pub(super) unmarked: u32,
+    /// [`Marking::floor`] if packets are marked when they leave, else a limit that no queue reaches.
     pub(super) leaving: u32,
     pub(super) joining: u32,
 }
@@ -21,8 +23,14 @@ pub(super) struct QueueLimits {
 impl QueueLimits {
     pub(super) fn new(fabric: &Limits, of: &PortLimits) -> Self {
         let PortLimits { queue, marking } = *of;
-        let marks = |at| if fabric.ecn && fabric.mark_at == at { marking.kmin } else { u32::MAX };
-        QueueLimits { queue, marking, leaving: marks(MarkAt::Dequeue), joining: marks(MarkAt::Enqueue) }
+        let marks = |at| if fabric.ecn && fabric.mark_at == at { marking.floor() } else { u32::MAX };
+        QueueLimits {
+            queue,
+            marking,
+            unmarked: fabric.unmarked,
+            leaving: marks(MarkAt::Dequeue),
+            joining: marks(MarkAt::Enqueue),
+        }
     }
 
     /// Returns the limits times `now` over `healthy`, rounded down; the queue holds a packet of `least` bytes.
@@ -33,7 +41,8 @@ impl QueueLimits {
         };
         QueueLimits {
             queue: scale(self.queue).max(least.min(self.queue)),
-            marking: Marking { kmin: scale(self.marking.kmin), kmax: scale(self.marking.kmax), ..self.marking },
+            marking: self.marking.scaled(scale),
+            unmarked: self.unmarked,
             leaving: scale(self.leaving),
             joining: scale(self.joining),
         }
@@ -93,13 +102,15 @@ impl AllLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_backend::Red;
 
     #[test]
     fn limits_fall_with_the_rate() {
         // A quarter of the rate: 400,000, 80,000 and 320,000 B become 100,000, 20,000 and 80,000.
         let usual = QueueLimits {
             queue: 400_000,
-            marking: Marking { kmin: 80_000, kmax: 320_000, pmax: 1.0, beyond: 0 },
+            marking: Marking::Red(Red { kmin: 80_000, kmax: 320_000, pmax: 1.0 }),
+            unmarked: 0,
             leaving: 80_000,
             joining: u32::MAX,
         };
@@ -108,7 +119,8 @@ mod tests {
         all.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), &usual, 2, 4160);
         let quarter = QueueLimits {
             queue: 100_000,
-            marking: Marking { kmin: 20_000, kmax: 80_000, ..usual.marking },
+            marking: Marking::Red(Red { kmin: 20_000, kmax: 80_000, pmax: 1.0 }),
+            unmarked: 0,
             leaving: 20_000,
             joining: u32::MAX,
         };

@@ -33,7 +33,7 @@ use anabranch_units::{Rate, Time};
 
 /// The port is in the list of ports that have more to send.
 const LISTED: u8 = 1;
-/// One class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
+/// One class, which no rule samples, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
 const PLAIN: u8 = 2;
 /// The same as [`PLAIN`], at a switch with a shared buffer.
 const POOLED: u8 = 128;

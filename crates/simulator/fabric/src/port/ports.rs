@@ -5,7 +5,6 @@ use super::{
     backlog::Backlog,
     buffer::{Admission, BufferRequest},
     fault::LinkFault,
-    limits::QueueLimits,
     lists::Lists,
     pause::Pauses,
     wire_time::{WireTime, wire_time},
@@ -82,7 +81,7 @@ impl<'a> Ports<'a> {
 
     /// Selects the code path of the port.
     fn choose_path(&mut self, port: PortId) {
-        let simple = !self.queues.classes.several() && self.tie == 0 && !self.queues.limits.differ(port);
+        let simple = !self.queues.classes.are_used() && self.tie == 0 && !self.queues.limits.differ(port);
         let state = &mut self.queues.ports[port.at()];
         let pooled = self.plan.shared.is_some() && state.flags & NIC == 0;
         state.flags &= !(PLAIN | POOLED);
@@ -576,8 +575,7 @@ impl<'a> Ports<'a> {
             (state.ps_per_byte, self.clocks[port.at()]) =
                 wire_time(rate, plan.fabric.whole_nanoseconds, plan.wire_mtu.max(256));
             if state.flags & NIC == 0 {
-                let whole = QueueLimits::new(&plan.fabric, plan.fabric.at(healthy));
-                self.queues.limits.change_rate(port, (rate, healthy), &whole, ports, plan.wire_mtu as u32);
+                self.queues.scale_limits(port, (rate, healthy), ports);
             }
         } else {
             let state = &mut self.faults[port.at()];

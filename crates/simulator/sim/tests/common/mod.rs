@@ -144,6 +144,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         topology,
         flows,
         fabric: FabricParameters::default(),
+        marking: Default::default(),
         transport: TransportParameters::Uet(UetTransport::default()),
         own_transports: Default::default(),
         load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],

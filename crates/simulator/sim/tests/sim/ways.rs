@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
-use anabranch_settings::Never;
+use anabranch_settings::{Never, Parameters};
 use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId};
 use anabranch_units::Time;
@@ -47,5 +47,23 @@ fn detected_faults_take_effect_at_their_time() {
             .map(|how| run_with(&setup, how, &mut |_| true).expect("a run").fingerprint)
             .collect();
         assert!(fingerprints.iter().all(|one| *one == fingerprints[0]), "{scheme}: {fingerprints:x?}");
+    }
+}
+
+/// A marking rule that samples queues between the events of a port marks the same packets however ports are advanced.
+#[test]
+fn sampled_queues_are_exact() {
+    for (classes, mark_at) in [(1, "dequeue"), (2, "dequeue"), (1, "enqueue")] {
+        let topology = fat_tree(2, 8);
+        let flows = permutation(&topology, 1 << 20, 1);
+        let mut setup = setup(topology, flows, "ops");
+        setup.fabric.classes = (0..classes).map(|class| format!("class {class}")).collect();
+        setup.fabric.set("marking", &text("pi")).unwrap();
+        setup.fabric.set("ecn_mark_at", &text(mark_at)).unwrap();
+        let results: Vec<_> =
+            [run(&setup), anabranch_sim::run(&setup, 2, &mut |_| true).unwrap(), run_eager(&setup, 3)].into();
+        assert!(results[0].links.iter().any(|link| link.ecn_marks > Some(0)));
+        let fingerprints: Vec<_> = results.iter().map(|result| result.fingerprint).collect();
+        assert!(fingerprints.iter().all(|other| *other == fingerprints[0]), "{classes} {mark_at}: {fingerprints:?}");
     }
 }

@@ -1,16 +1,18 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and checks of their combination.
 
+use crate::document;
 use crate::{
     error::ScenarioError,
     section::Section,
     tree::{Place, Tree},
 };
-use anabranch_backend::{FabricParameters, Scheduling};
-use anabranch_settings::{ControlOr, Setting};
+use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling};
+use anabranch_settings::{About, ControlOr, Each, Parameters, Raw, Setting};
 use anabranch_topology::Affects;
 use anabranch_transport::TransportParameters;
 use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
 use anabranch_units::BytesOrBdp;
+use toml::Table;
 
 /// A named set of defaults.
 #[derive(Clone, Copy, Debug)]
@@ -76,11 +78,12 @@ pub const PROFILES: &[Profile] = &[
 /// Maximum number of data classes of a port, the number of priorities of Ethernet.
 pub const MAX_CLASSES: usize = 8;
 
-/// Reads the section: the profile's name and the parameters. Without a profile the kind of transport decides.
-pub(crate) fn read(
-    section: Option<Section<'_>>,
-    transport: Option<&str>,
-) -> Result<(&'static Profile, FabricParameters), ScenarioError> {
+/// The profile, the parameters, and those of the marking rules.
+pub(crate) type Fabric = (&'static Profile, FabricParameters, Each<MarkingParameters>);
+
+/// Reads the section: the profile's name, the parameters, and a table for each marking rule. Without a profile the kind of
+/// transport decides.
+pub(crate) fn read(section: Option<Section<'_>>, transport: Option<&str>) -> Result<Fabric, ScenarioError> {
     let names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).collect();
     let fits = |profile: &&Profile| transport.is_none_or(|kind| (profile.transport)().about().name == kind);
     let default = PROFILES.iter().find(fits).map_or(names[0], |profile| profile.name);
@@ -89,10 +92,34 @@ pub(crate) fn read(
     let profile = PROFILES.iter().find(|p| p.name == name).unwrap_or(&PROFILES[0]);
     let mut fabric = (profile.fabric)();
     let trimming = section.peek("trimming").is_some();
-    section.fill(&mut fabric, &["profile"])?;
+    let (mut marking, mut taken) = (Each::<MarkingParameters>::default(), vec!["profile"]);
+    for About { name, .. } in rules_with_tables() {
+        taken.push(name);
+        if let (Some(node), Some(parameters)) = (section.take(name), marking.parameters_mut(name)) {
+            Section::of(node, format!("[fabric.{name}]"))?.fill(parameters, &[])?;
+        }
+    }
+    section.fill(&mut fabric, &taken)?;
     // A switch with a shared buffer does not trim, unless the file contradicts itself.
     fabric.trimming &= trimming || fabric.shared_buffer.0 == 0;
-    Ok((profile, fabric))
+    Ok((profile, fabric, marking))
+}
+
+/// Returns the marking rules that have keys of their own.
+pub(crate) fn rules_with_tables() -> impl Iterator<Item = &'static About> {
+    let has_keys =
+        |about: &&About| MarkingParameters::named(about.name).is_ok_and(|rule| !rule.parameters().entries().is_empty());
+    MarkingParameters::ALL.iter().filter(has_keys)
+}
+
+/// Returns the section, with the table of the marking rule in use.
+pub(crate) fn table(profile: &Profile, fabric: &FabricParameters, marking: &Each<MarkingParameters>) -> Table {
+    let mut table = document::table([("profile", Raw::Text(profile.name.into()))], fabric);
+    let rule = marking.chosen(&fabric.marking);
+    if rules_with_tables().any(|about| about.name == rule.name()) {
+        table.insert(rule.name().into(), document::table([], rule.parameters()).into());
+    }
+    table
 }
 
 /// Returns the place of a key, or of the section where the key is not given.
@@ -189,7 +216,20 @@ fn check_classes(
     Ok(())
 }
 
-pub(crate) fn warnings(fabric: &FabricParameters) -> impl Iterator<Item = String> {
+pub(crate) fn warnings(
+    profile: &Profile,
+    fabric: &FabricParameters,
+    marking: &Each<MarkingParameters>,
+) -> impl Iterator<Item = String> {
+    let used = fabric.marking.about();
+    let (defaults, entries) = ((profile.fabric)().entries(), fabric.entries());
+    let changed = entries.iter().filter(|entry| !defaults.contains(entry)).map(|(key, _)| *key);
+    let read = |rule: &MarkingParameters, key: &str| rule.capabilities().fabric_keys().contains(&key);
+    let others = || marking.iter().zip(MarkingParameters::each()).filter(|(rule, _)| rule.about() != used);
+    let tables = others().filter(|(rule, default)| *rule != default).map(|(rule, _)| rule.name());
+    let unread = changed.filter(|key| others().any(|(rule, _)| read(rule, key))).chain(tables);
+    let rules: Vec<_> =
+        unread.map(|key| format!("[fabric]: `{key}` has no effect with marking = \"{}\"", used.name)).collect();
     let weights = (fabric.scheduling == Scheduling::Strict && !fabric.class_weights.is_empty()).then(|| {
         format!(
             "[fabric]: `class_weights` has no effect with scheduling = {}; write scheduling = \"wrr\" to use it",
@@ -199,7 +239,7 @@ pub(crate) fn warnings(fabric: &FabricParameters) -> impl Iterator<Item = String
     let given = ![ControlOr::Control, FabricParameters::default().trimmed_class].contains(&fabric.trimmed_class);
     let class = (given && !fabric.trimming)
         .then(|| "[fabric]: `trimmed_class` has no effect: these switches trim nothing".to_string());
-    weights.into_iter().chain(class)
+    weights.into_iter().chain(class).chain(rules)
 }
 
 /// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.

@@ -34,12 +34,12 @@ use crate::{
     section::{Section, did_you_mean, list},
     tree::{Place, Tree},
 };
-use anabranch_backend::FabricParameters;
+use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::{SchemeError, check_host_side};
 use anabranch_random::name_key;
-use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
+use anabranch_settings::{Each, Never, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -83,6 +83,8 @@ pub struct Scenario {
     pub profile: &'static Profile,
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
+    /// Parameters of the marking rules, of which `fabric.marking` names one.
+    pub marking: Each<MarkingParameters>,
     /// The transport.
     pub transport: TransportParameters,
     /// The load balancers.
@@ -193,7 +195,7 @@ impl Scenario {
         let kind_name = kind.as_ref().and_then(Option::as_ref).map(TransportParameters::name);
         let fabric = mistakes.ok(root.table("fabric").and_then(|section| fabric::read(section, kind_name)));
         let transport = match (&fabric, transport, kind) {
-            (Some((profile, _)), Some(section), Some(kind)) => {
+            (Some((profile, ..)), Some(section), Some(kind)) => {
                 let defaults = (profile.transport)();
                 let defaults = match kind {
                     Some(kind) if kind.name() != defaults.name() => kind,
@@ -205,21 +207,21 @@ impl Scenario {
             (None, Some(section), Some(Some(kind))) => mistakes.ok(transport::read(section, kind, &tree)),
             _ => None,
         };
-        if let (Some((_, fabric)), Some(transport)) = (&fabric, &transport) {
+        if let (Some((_, fabric, _)), Some(transport)) = (&fabric, &transport) {
             mistakes.ok(fabric::check(fabric, transport, &tree));
         }
         let load_balancers =
             mistakes.ok(root.table("load_balancer").and_then(|section| load_balancer::read(section, &tree)));
         let workloads = match is_read(&root, "workload") {
             true => mistakes.ok(root.tables("workload", "workload").and_then(|sections| {
-                workload::read(sections, fabric.as_ref().map(|(_, fabric)| fabric), load_balancers.as_ref(), &tree)
+                workload::read(sections, fabric.as_ref().map(|(_, fabric, _)| fabric), load_balancers.as_ref(), &tree)
             })),
             false => None,
         };
         if let (Some(workloads), Some(transport)) = (&workloads, &transport) {
             mistakes.ok(workload::check_controls(workloads, transport, &tree));
         }
-        let affects = fabric.as_ref().map_or(FaultParameters::default().affects, |(profile, _)| profile.faults);
+        let affects = fabric.as_ref().map_or(FaultParameters::default().affects, |(profile, ..)| profile.faults);
         let faults = mistakes.ok(root.tables("fault", "fault").and_then(|sections| fault::read(sections, affects)));
         let measure = mistakes.ok(root.table("measure").and_then(|section| run::read_measure(section, &tree)));
         let run = mistakes.ok(root.table("run").and_then(|section| run::read_run(section, &tree)));
@@ -247,7 +249,7 @@ impl Scenario {
         let (
             Some(topology),
             Some(servers),
-            Some((profile, fabric)),
+            Some((profile, fabric, marking)),
             Some(transport),
             Some(load_balancers),
             Some(workloads),
@@ -268,6 +270,7 @@ impl Scenario {
             servers,
             profile,
             fabric,
+            marking,
             transport,
             load_balancers,
             workloads,
@@ -372,7 +375,7 @@ impl Scenario {
 
     /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
-        let fabric = fabric::warnings(&self.fabric);
+        let fabric = fabric::warnings(self.profile, &self.fabric, &self.marking);
         let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
         fabric.chain(schemes).chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
     }
@@ -434,8 +437,7 @@ impl Scenario {
         if let Some(servers) = &self.servers {
             add("servers", document::table([], servers).into());
         }
-        let profile = ("profile", Raw::Text(self.profile.name.into()));
-        add("fabric", document::table([profile], &self.fabric).into());
+        add("fabric", fabric::table(self.profile, &self.fabric, &self.marking).into());
         let named = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
         add("transport", transport::table(&self.transport, named).into());
         add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), unused).into());
@@ -693,6 +695,7 @@ impl Scenario {
             topology,
             flows: generated.flows,
             fabric: self.fabric.clone(),
+            marking: self.marking.clone(),
             transport: self.transport.clone(),
             own_transports,
             load_balancers: used,

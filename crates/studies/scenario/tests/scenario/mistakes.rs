@@ -101,6 +101,17 @@ fn errors_in_the_file() {
         ("[fabric]", "[fabric]\nqueue_limit = \"64B\"", &["`queue_limit`", "found 64B", "4160B"]),
         ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet"]),
         ("[fabric]", "[fabric]\necn_pmax = 1.5", &["`ecn_pmax`", "found 1.5", "from 0 to 1"]),
+        (
+            "[fabric]",
+            "[fabric]\nmarking = \"pie\"",
+            &["`marking`", "found \"pie\"", "\"red\" \"pi\"", "did you mean `pi`"],
+        ),
+        (
+            "[fabric]",
+            "[fabric]\npi = { intergal = 1.0 }",
+            &["[fabric.pi]", "unknown key `intergal`", "integral, proportional"],
+        ),
+        ("[fabric]", "[fabric]\npi = { interval = \"0ns\" }", &["[fabric.pi]: `interval`", "from 1ns"]),
         ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),
         ("ack_every = 4", "ack_every = 0", &["`ack_every`", "found 0", "at least 1"]),
         ("ack_every = 4", "ack_evry = 4", &["unknown key `ack_evry`", "window", "did you mean `ack_every`?"]),
@@ -339,9 +350,22 @@ fn keys_without_effect_are_named() {
     assert_eq!(chunks, "[load_balancer.hopper]: `kappa` has no effect with granularity = \"chunk\"");
     let static_t = ["load_balancer.scheme=hf2t", "load_balancer.hf2t.dynamic=false", "load_balancer.hf2t.l_target=4kB"];
     assert!(warnings(&static_t).contains("`l_target` has no effect with dynamic = false"));
+    let marks = warnings(&[
+        "fabric.marking=pi",
+        "fabric.pi.integral=1.0",
+        "fabric.ecn_kmin=90kB",
+        "fabric.ecn_mark_at=enqueue",
+    ]);
+    assert_eq!(marks, "[fabric]: `ecn_kmin` has no effect with marking = \"pi\"");
+    assert_eq!(warnings(&["fabric.pi.integral=1.0"]), "[fabric]: `pi` has no effect with marking = \"red\"");
     // A scenario with every default filled in has no warnings.
-    let whole = read(ROCE, &["load_balancer.hopper.granularity=chunk"]).unwrap().to_toml();
-    assert_eq!(read(&whole, &[]).unwrap().warnings().join("\n"), "");
+    for changes in
+        [["load_balancer.hopper.granularity=chunk", "seed=2"], ["fabric.marking=pi", "fabric.pi.reference=50kB"]]
+    {
+        let whole = read(ROCE, &changes).unwrap().to_toml();
+        assert_eq!(read(&whole, &[]).unwrap().warnings().join("\n"), "");
+        assert_eq!(read(&whole, &[]).unwrap().to_toml(), whole);
+    }
     // Parameters of other schemes wait for a comparison.
     assert_eq!(warnings(&["load_balancer.flowbender.chunk=2MB"]), "");
 }

@@ -5,7 +5,7 @@ use crate::{
     dice::{Dice, quoted},
     draft::{Draft, Section},
 };
-use anabranch_backend::{BufferRules, FabricParameters};
+use anabranch_backend::{BufferRules, FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::scenario::{PROFILES, Profile};
 use anabranch_settings::Parameters;
@@ -132,6 +132,9 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     }
     if dice.once_in(5) {
         fabric = fabric.text("ecn_kmin", "0.05bdp").text("ecn_kmax", dice.pick(&["0.1bdp", "0.5bdp"]));
+    }
+    if dice.once_in(6) {
+        fabric = fabric.text("marking", dice.one(MarkingParameters::ALL).name);
     }
     fabric
 }
