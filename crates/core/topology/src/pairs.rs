@@ -311,7 +311,7 @@ fn hosts_rate(graph: &Graph, src: u32, dst: u32) -> Rate {
 }
 
 /// Returns `true` if links between switches have one rate and delay, in a tree those between the same tiers.
-fn are_alike(graph: &Graph) -> bool {
+pub(crate) fn are_alike(graph: &Graph) -> bool {
     let mut first: Vec<(LinkClass, Rate, Time)> = vec![];
     let is_tree = !graph.uplinks.is_empty();
     graph.links.iter().filter(|link| link.from.0 >= graph.hosts && link.to.0 >= graph.hosts).all(|link| {

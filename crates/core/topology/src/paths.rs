@@ -1,6 +1,7 @@
 use crate::{
     LinkId, NodeId, Routes,
     graph::Graph,
+    pairs,
     routes::distances,
     switch_graph::{Search, SwitchGraph},
 };
@@ -144,7 +145,7 @@ fn min_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     least
 }
 
-/// Without guided paths.
+/// Returns the largest round trip of two hosts over any of their shortest paths, without guided paths.
 pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) -> Time {
     // The round trip is a sum over links: the slowest hosts of a switch, as source and as destination, represent all.
     let out = |up: LinkId| graph.one_way(&[up], data) + graph.one_way(&[up.reverse()], ack);
@@ -161,8 +162,9 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         return host + between * u64::from(routes.farthest());
     }
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
+    let are_alike = pairs::are_alike(graph);
     let mut between = vec![None; graph.switches() as usize];
-    let mut walked = Vec::new();
+    let mut open = Vec::new();
     let mut largest = Time::ZERO;
     for &to in &edges {
         between.fill(None);
@@ -172,21 +174,24 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
             if from != to && routes.group(from, to).len == 0 {
                 continue;
             }
-            let mut at = from;
-            let mut time = loop {
-                if let Some(known) = between[at as usize] {
-                    break known;
+            open.push(from);
+            while let Some(&at) = open.last() {
+                if between[at as usize].is_some() {
+                    open.pop();
+                    continue;
                 }
-                let link = routes.first(at, to);
-                walked.push((at, link));
-                at = graph.link(link).to.0 - graph.hosts;
-            };
-            while let Some((switch, link)) = walked.pop() {
-                time += rounds[link.0 as usize];
-                between[switch as usize] = Some(time);
+                let links = routes.towards(at, to).links;
+                let links = &links[..if are_alike { 1 } else { links.len() }];
+                let next = |link: LinkId| graph.link(link).to.0 - graph.hosts;
+                let known = open.len();
+                open.extend(links.iter().map(|link| next(*link)).filter(|next| between[*next as usize].is_none()));
+                if open.len() == known {
+                    let over = |link: &LinkId| Some(between[next(*link) as usize]? + rounds[link.0 as usize]);
+                    between[at as usize] = links.iter().filter_map(over).max();
+                }
             }
             let ends = sources[from as usize].with(&destinations[to as usize]);
-            largest = ends.map_or(largest, |ends| largest.max(ends + time));
+            largest = ends.zip(between[from as usize]).map_or(largest, |(ends, time)| largest.max(ends + time));
         }
     }
     largest

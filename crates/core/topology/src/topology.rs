@@ -138,8 +138,8 @@ impl Topology {
         self.rtt(&self.base_path(src, dst), data, ack)
     }
 
-    /// Returns the largest base round trip between two hosts. In topologies with guided paths: over default paths, which are
-    /// as long if links of a class are alike, with the slowest host links.
+    /// Returns the largest round trip between two hosts, over any of their shortest paths. In topologies with guided paths:
+    /// over default paths, which are as long if links of a class are alike, with the slowest host links.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
         let known = self.round_trips.lock().unwrap_or_else(PoisonError::into_inner).get(&(data, ack)).copied();
         known.unwrap_or_else(|| {

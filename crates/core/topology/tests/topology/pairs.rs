@@ -70,6 +70,10 @@ proptest! {
         });
         let expected = (round_trips().min().unwrap(), round_trips().max().unwrap());
         prop_assert_eq!(pairs.round_trips(&topology, src, dst, PACKET, 64), expected);
+        // The largest of the fabric is that of any pair, over any of its paths, however they are numbered.
+        let hosts = || (0..topology.hosts).flat_map(|src| (0..topology.hosts).map(move |dst| (src, dst)));
+        let of_pairs = hosts().filter(|(src, dst)| src != dst).map(|(src, dst)| pairs.round_trips(&topology, src, dst, PACKET, 64).1);
+        prop_assert_eq!(topology.max_base_rtt(PACKET, 64), of_pairs.max().unwrap_or_default());
         let delay = |path: &[LinkId]| path.iter().map(|link| topology.link(*link).delay + topology.switch_latency).sum::<Time>();
         let wire = |path: &[LinkId]| path.iter().map(|link| Serialiser::new(topology.link(*link).rate).serialise(PACKET)).sum::<Time>();
         let pair = pairs.between(&topology, src, dst);
