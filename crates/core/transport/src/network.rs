@@ -19,6 +19,29 @@ pub struct Network {
     pub trimming: bool,
     /// Rate of the sender's port.
     pub nic_rate: Rate,
+    /// Number of links of a path, at each of which an acknowledgement can wait for a full packet; 0: it never does.
+    pub links: u64,
+    /// Bytes that the sender can have in flight, all sent at once, before a queue of its empty path overflows; `None`: any.
+    pub burst: Option<u64>,
+}
+
+/// Full packets of a bandwidth-delay product from which on windows do not cover the waits of acknowledgements.
+const FEW_PACKETS: u64 = 16;
+
+impl Network {
+    /// Returns the number of packets of `packet` bytes that fill the path of a flow whose acknowledgements cover `ack_every`.
+    ///
+    /// The last of the packets that an acknowledgement covers is sent `ack_every` - 1 packets after the first.
+    pub fn packets_to_fill(&self, packet: u64, ack_every: u32) -> u64 {
+        self.bdp.div_ceil(packet).saturating_add(u64::from(ack_every) - 1)
+    }
+
+    /// Returns the number of packets beyond the BDP by which a default window covers the waits of acknowledgements: for a
+    /// full packet of the opposite direction at each link. Only BDPs of few packets need them.
+    pub fn packets_ahead(&self, packet: u64) -> u64 {
+        let bdp = self.bdp.div_ceil(packet);
+        (bdp.min(FEW_PACKETS) + self.links).saturating_sub(bdp)
+    }
 }
 
 /// Shift of a real network's base round trip since the flows opened, by which measured round trips are corrected.

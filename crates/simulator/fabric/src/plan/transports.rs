@@ -1,7 +1,10 @@
 //! The transports of the flows: one per kind of pair of hosts, and per workload with a congestion control of its own.
 
-use super::{Limits, pairs::UsedPairs};
-use anabranch_backend::{Scheduling, Setup};
+use super::{
+    Limits,
+    pairs::{UsedPair, UsedPairs},
+};
+use anabranch_backend::{BaseRtt, Scheduling, Setup};
 use anabranch_settings::{Auto, Setting};
 use anabranch_topology::Topology;
 use anabranch_transport::{Network, Transport};
@@ -56,6 +59,18 @@ fn share(setup: &Setup, class: usize) -> (u64, u64) {
     }
 }
 
+/// Returns the bytes that `pair` can have in flight, all sent at once, before the queue of a port that all its traffic may take
+/// overflows: one that is slower than the sender's, but not than the paths together.
+fn burst(pair: &UsedPair, limits: &Limits, packet: u64) -> Option<u64> {
+    let of_port = |rate: Rate| {
+        let held = u128::from(limits.held(rate)) + u128::from(packet);
+        let burst = held * u128::from(pair.nic_rate.0) / u128::from(pair.nic_rate.0 - rate.0);
+        u64::try_from(burst).unwrap_or(u64::MAX)
+    };
+    let rates = pair.rates.iter().map(|rates| rates.0).filter(|rate| (pair.capacity..pair.nic_rate).contains(rate));
+    rates.map(of_port).min()
+}
+
 /// Returns a warning where the window that `setup` sets cannot fill the path of a flow that is longer; of several such pairs,
 /// for the one with the longest path.
 pub fn short_window(setup: &Setup) -> Option<String> {
@@ -89,6 +104,7 @@ impl FlowTransports {
     /// Resolves the transports for the pairs of `setup`; fails if one cannot work between its hosts.
     pub(crate) fn new(setup: &Setup, pairs: UsedPairs, limits: &Limits) -> Result<Self, String> {
         let preceding = preceding(setup);
+        let recorded = setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation;
         let drain = |healthy: Rate, lowest: Rate| lowest.wire_time(u64::from(limits.held(healthy)));
         let (mut all, mut numbers) = (Vec::new(), FxHashMap::default());
         let mut known: FxHashMap<(u16, Network, Time), TransportId> = FxHashMap::default();
@@ -116,6 +132,8 @@ impl FlowTransports {
                 max_wait: Time::from_ps(u64::try_from(wait).unwrap_or(u64::MAX)).saturating_add(held_up),
                 trimming: limits.trimming,
                 nic_rate: pair.nic_rate,
+                links: if recorded { 0 } else { pair.ports + 1 },
+                burst: burst(pair, limits, setup.transport.mtu() + setup.transport.header()),
             };
             let kind = (pair.key.own, network, pair.shortest_rtt);
             let number = match known.get(&kind) {
@@ -142,6 +160,7 @@ impl FlowTransports {
                 max_wait: Time::ZERO,
                 trimming: limits.trimming,
                 nic_rate: setup.topology.nic_rate(),
+                ..Network::default()
             };
             all.push((network, network.base_rtt, Transport::new(&setup.transport, &network)));
         }

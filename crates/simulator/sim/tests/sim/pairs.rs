@@ -34,8 +34,10 @@ fn rows(result: &RunResult) -> Vec<(Option<Time>, Option<Time>, Time)> {
 
 /// A run under one of several transports and window rules, with this many packets per acknowledgement.
 fn under(topology: Topology, set: anabranch_workload::FlowSet, kind: usize, ack_every: u32, scheme: &str) -> Setup {
-    if kind == 4 {
-        return roce_setup(topology, set, "ecmp", Profile::Irn);
+    if kind >= 4 {
+        let mut setup = roce_setup(topology, set, "ecmp", Profile::Irn);
+        roce(&mut setup).set("congestion_control", &text(["dcqcn", "swift"][kind - 4])).unwrap();
+        return setup;
     }
     let mut setup = setup(topology, set, scheme);
     let control = ["nscc", "dctcp", "smartt", "none"][kind];
@@ -228,8 +230,8 @@ fn a_lone_flow_fills_links_of_any_rate_and_length() {
     let delays = ["10ns", "50ns", "1us", "500us", "2ms", "10ms", "50ms"];
     for (rate, delay) in rates.iter().flat_map(|rate| delays.iter().map(move |delay| (*rate, *delay))) {
         let packets = if rate == "1Mbps" { 40 } else { 1000 };
-        for kind in 0..5 {
-            let (payload, header) = if kind == 4 { (1000, 48) } else { (4096, 64) };
+        for kind in 0..6 {
+            let (payload, header) = if kind >= 4 { (1000, 48) } else { (4096, 64) };
             let fabric = leaf_spine(2, rate, delay);
             let link = fabric.link(fabric.host_uplink(0)).rate;
             let mut setup = under(fabric, flows(&[(0, 1, packets * payload, 0)]), kind, 4, "ops");
@@ -256,6 +258,58 @@ fn short_links_are_filled_whatever_the_coalescing() {
         uet(&mut setup).ack_every = ack_every;
         // 4160 B take 83,200 ps: 2000 of them, one more hop, and two delays of 10 ns.
         assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(2001 * 83_200 + 2 * 10_000)), "{ack_every}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// A flow alone with default windows takes the closed form over two or four links, whose NIC may be faster than the links
+    /// between switches, with any last packet, and nothing is trimmed, dropped or retransmitted.
+    #[test]
+    fn a_lone_flow_takes_its_ideal_time(
+        gbps in prop_oneof![Just(1i64), Just(10), Just(25), Just(100)], faster in prop_oneof![Just(1i64), Just(2), Just(10), Just(128)],
+        bdp in 1u64..40, kind in 0usize..6, ack_every in prop_oneof![1u32..9, Just(64)], size in 1u64..2_000_000, far in any::<bool>(),
+    ) {
+        let packet = if kind >= 4 { 1048 } else { 4160 };
+        // Of about `bdp` packets over four links.
+        let delay = packet * 8 * bdp / (8 * gbps as u64);
+        let keys = [
+            ("leaves", Raw::Int(2)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(2)),
+            ("link_rate", text(&format!("{gbps}Gbps"))), ("host_link_rate", text(&format!("{}Gbps", gbps * faster))),
+            ("link_delay", text(&format!("{delay}ns"))),
+        ];
+        let set = flows(&[(0, if far { 2 } else { 1 }, size, 0)]);
+        let result = run(&under(topology("leaf-spine", &keys), set, kind, ack_every, "ops"));
+        let (flow, counters) = (&result.flows[0], &result.counters);
+        let lost = [counters.trimmed, counters.dropped, counters.retransmitted].map(Option::unwrap_or_default);
+        prop_assert_eq!(lost, [0, 0, 0]);
+        let (taken, ideal) = (flow.fct_rx.expect("complete").ps(), flow.ideal_rx.ps());
+        // Times round to picoseconds at each link and packet.
+        prop_assert!(taken <= ideal + 10, "{taken}, ideal {ideal}");
+    }
+
+    /// All hosts of a ring send to the next: each flow takes its ideal time, the wire times of the acknowledgements that share its
+    /// links, and the waits of two round trips, however few packets the BDP has.
+    #[test]
+    fn a_ring_fills_links_of_few_packets(
+        gbps in prop_oneof![Just(10i64), Just(100), Just(400)], bdp in 0u64..14, kind in 0usize..6, ack_every in 1u32..5, leaves in 1u64..3,
+    ) {
+        let (packet, ack) = if kind >= 4 { (1048, 60 * u64::from(ack_every)) } else { (4160, 64) };
+        let delay = packet * 8 * bdp / (4 * leaves * gbps as u64);
+        let keys = [
+            ("leaves", Raw::Int(leaves as i64)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(8 / leaves as i64)),
+            ("link_rate", text(&format!("{gbps}Gbps"))), ("link_delay", text(&format!("{delay}ns"))), ("host_link_rate", text(&format!("{gbps}Gbps"))),
+        ];
+        let size = 500 * (packet - if kind >= 4 { 48 } else { 64 });
+        let set = flows(&(0..8).map(|host| (host, (host + 1) % 8, size, 0)).collect::<Vec<_>>());
+        let result = run(&under(topology("leaf-spine", &keys), set, kind, ack_every, "ops"));
+        for flow in &result.flows {
+            let (taken, ideal) = (flow.fct_rx.expect("complete").ps(), flow.ideal_rx.ps());
+            let wire = packet * 8_000 / gbps as u64;
+            let acks = 500 * ack * 8_000 / gbps as u64 / u64::from(ack_every);
+            prop_assert!(taken <= ideal + acks + 2 * (bdp + 4 * leaves) * wire, "{taken}, ideal {ideal}, {acks} of ACKs, {wire} each");
+        }
     }
 }
 

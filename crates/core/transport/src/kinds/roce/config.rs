@@ -57,6 +57,12 @@ impl RoceConfig {
             Auto::Value(time) => time.max(network.base_rtt),
             Auto::Auto => default.max(least),
         };
+        let packet = roce.mtu.0 + roce.header.0;
+        // Only payload counts.
+        let filling = match network.packets_ahead(packet) {
+            0 => 0,
+            ahead => (network.packets_to_fill(packet, 1) + ahead).saturating_mul(roce.mtu.0),
+        };
         let limited = roce.recovery != Recovery::GoBackN || control.capabilities().requires_go_back_n();
         RoceConfig {
             base_rtt_shift: BaseRttShift::default(),
@@ -65,7 +71,7 @@ impl RoceConfig {
             ack_size: roce.ack_size.0,
             window: match roce.window {
                 Auto::Value(window) => window.bytes(network.bdp).max(roce.mtu.0),
-                Auto::Auto if limited => network.bdp.max(roce.mtu.0),
+                Auto::Auto if limited => network.bdp.max(roce.mtu.0).max(filling),
                 Auto::Auto => u64::MAX,
             },
             recovery: roce.recovery,
@@ -134,7 +140,7 @@ impl Constants for RoceConfig {
 
     fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
         // Only payload counts, and a packet leaves while less than a window is in flight.
-        let packets = network.bdp.div_ceil(self.mtu + self.header);
+        let packets = network.packets_to_fill(self.mtu + self.header, 1);
         (self.window.div_ceil(self.mtu) < packets).then(|| (self.window, packets * self.mtu))
     }
 

@@ -69,8 +69,9 @@ parameters! {
         header: Bytes = Bytes(48), source "specification 17.2";
         /// Bytes of an acknowledgement (ACK, NACK) on the wire.
         ack_size: Bytes = Bytes(60), source "specification 17.2";
-        /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N.
-        window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
+        /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N. Where the BDP has
+        /// fewer than 16 packets one packet more per link of the path: acknowledgements wait for packets on the wire.
+        window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN; the packets per link are ours";
         /// Retransmission timeout of go-back-N. Auto: 4 ms, at least the base round trip of the pair of hosts and the drain time
         /// of a full queue. A shorter one than the base round trip is lengthened to that.
         rto: Auto<Never<Time>> = Auto::Auto, source "specification 17.3; the minimum is ours";

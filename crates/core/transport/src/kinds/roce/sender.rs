@@ -67,7 +67,7 @@ fn sack(reply: &Reply) -> Option<u64> {
 
 impl RoceSender {
     fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
-        let window_packets = (config.window.min(size) / config.mtu) as f64;
+        let window_packets = config.window.min(size) as f64 / config.mtu as f64;
         Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
     }
 
@@ -410,7 +410,7 @@ impl Sending for RoceSender {
                 nack: reply.nack,
                 una: self.una,
                 next: self.nxt,
-                largest: (config.window.min(self.size(config).max(config.mtu)) / config.mtu) as f64,
+                largest: config.window.min(self.size(config).max(config.mtu)) as f64 / config.mtu as f64,
             },
         );
         if self.una < self.packets {

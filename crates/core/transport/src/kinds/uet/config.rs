@@ -47,11 +47,6 @@ pub struct UetConfig {
     pub cc: CcConfig,
 }
 
-/// Returns a window that fills a link: an acknowledgement waits for the packets that it covers, which others follow meanwhile.
-fn filling_window(bdp: u64, packet: u64, ack_every: u32) -> u64 {
-    bdp.next_multiple_of(packet).saturating_add(u64::from(ack_every).saturating_mul(packet))
-}
-
 impl UetConfig {
     /// Resolves `transport` for `network`; values out of range are replaced by the nearest valid one.
     pub fn new(transport: &UetTransport, network: &Network) -> Self {
@@ -61,12 +56,26 @@ impl UetConfig {
         let is_longest = control.as_ref().takes_longest_rtt();
         let (base_rtt, bdp) = if is_longest { network.longest } else { (network.base_rtt, network.bdp) };
         let network = &Network { base_rtt, bdp, ..*network };
-        let ack_every = uet.ack_every.max(1);
-        let coalesced = u64::from(ack_every).saturating_mul(mtu + header);
+        let packet = mtu + header;
+        let mut ack_every = uet.ack_every.max(1);
         let window = match uet.window {
-            Auto::Auto => DEFAULT_WINDOW.bytes(bdp).max(filling_window(bdp, mtu + header, ack_every)),
-            Auto::Value(window) => window.bytes(bdp).max(mtu + header),
+            Auto::Auto => {
+                let filling =
+                    network.packets_to_fill(packet, ack_every).saturating_add(1 + network.packets_ahead(packet));
+                let window = DEFAULT_WINDOW.bytes(bdp).max(filling.saturating_mul(packet));
+                // A window that fits the queues of the path fills it with fewer packets per acknowledgement.
+                let (burst, least) = (network.burst.unwrap_or(u64::MAX), network.packets_to_fill(packet, 1).max(1));
+                let fits = (burst / packet).max(least);
+                if window / packet > fits {
+                    ack_every = ack_every.min(u32::try_from(fits + 1 - least).unwrap_or(u32::MAX));
+                    fits * packet
+                } else {
+                    window
+                }
+            }
+            Auto::Value(window) => window.bytes(bdp).max(packet),
         };
+        let beyond_bdp = (u64::from(ack_every) + network.packets_ahead(packet)).saturating_mul(packet);
         let ack_delay = match uet.ack_delay {
             Auto::Value(time) => time,
             Auto::Auto => network.base_rtt,
@@ -105,7 +114,7 @@ impl UetConfig {
                     mtu: (mtu + header) as f64,
                     payload: mtu as f64,
                     max: window as f64,
-                    beyond_bdp: if follows_bdp { coalesced as f64 } else { f64::INFINITY },
+                    beyond_bdp: if follows_bdp { beyond_bdp as f64 } else { f64::INFINITY },
                     trimmed: header,
                 };
                 CcConfig::new(control, sizes, network)
@@ -150,9 +159,8 @@ impl Constants for UetConfig {
 
     fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
         let packet = self.mtu + self.header;
-        // Sent when the acknowledgement of the first packet arrives: a round trip, and the packets after it that it covers.
-        let needed = network.bdp.div_ceil(packet).saturating_add(u64::from(self.ack_every) - 1);
-        (self.window / packet < needed).then(|| (self.window, filling_window(network.bdp, packet, self.ack_every)))
+        let needed = network.packets_to_fill(packet, self.ack_every);
+        (self.window / packet < needed).then(|| (self.window, (needed + 1).saturating_mul(packet)))
     }
 
     fn window_packets(&self) -> u64 {

@@ -97,8 +97,9 @@ parameters! {
         /// Feedback to the load balancer on a packet trimmed at its last hop.
         last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
         /// Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
-        /// `ack_every` packets, which fill a link whose BDP is a few packets.
-        window: Auto<BytesOrBdp> = Auto::Auto, source "Spritz §V: 1.5 BDP; the minimum is ours";
+        /// `ack_every` packets, and where the BDP has fewer than 16 packets one more per link of the path. Where that would
+        /// overflow the queue of an empty slower port: what fits, with fewer packets per acknowledgement if need be.
+        window: Auto<BytesOrBdp> = Auto::Auto, source "Spritz §V: 1.5 BDP; the bounds are ours";
         /// Retransmission timeout. `auto`: 15 us and six times the drain time of a full data queue, at least two base round
         /// trips of the pair of hosts, `min_rto`, and the longest time that a reply can take where nothing is dropped.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bounds are ours";
