@@ -109,6 +109,7 @@ impl SharedBuffer {
             Auto::Auto => min_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
         };
         let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
+        let alpha_egress = (recorded || !fabric.pfc).then_some(fabric.buffer_alpha);
         let mut pools = Vec::new();
         for switch in 0..topology.switches() {
             let node = NodeId(topology.hosts + switch);
@@ -131,6 +132,14 @@ impl SharedBuffer {
                 ));
             }
             let (ingress_limit, egress_limit) = (size - kept - minimum, size - minimum);
+            if alpha_egress.is_some_and(|alpha| full as f64 > alpha * egress_limit as f64) {
+                let (name, least) = (&topology.node(node).name, full as f64 / egress_limit as f64);
+                return Err(format!(
+                    "fabric.buffer_alpha: {} of the {egress_limit} B that {name} shares: no full packet ({full} B) fits into an \
+                     empty queue; give {least:.2e} or more",
+                    fabric.buffer_alpha
+                ));
+            }
             pools.push(Pool { total: size, ingress_limit, egress_limit });
         }
         Ok(SharedBuffer {
@@ -139,7 +148,7 @@ impl SharedBuffer {
             headroom,
             queue_minimum: if recorded { full as u32 + 1 } else { full as u32 },
             ingress_minimum: 2 * full,
-            alpha_egress: (recorded || !fabric.pfc).then_some(fabric.buffer_alpha),
+            alpha_egress,
             alpha_ingress: fabric.pfc_alpha,
             recorded,
         })

@@ -5,7 +5,9 @@ use anabranch_backend::{
     SlowedLimits, Trim, WireTimes,
 };
 use anabranch_settings::{ControlOr, Never};
+use anabranch_topology::{LinkId, Topology};
 use anabranch_units::{BytesOrBdp, Rate};
+use std::collections::BTreeSet;
 
 /// Limits of a port's data queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,6 +150,21 @@ impl Limits {
     #[inline]
     pub(crate) fn at(&self, rate: Rate) -> &PortLimits {
         self.others.iter().find(|(other, _)| *other == rate).map_or(&self.usual, |(_, limits)| limits)
+    }
+
+    /// Fails if no full packet fits into the queue of a switch port that is not alone on its buffer; `reached`: rates of the
+    /// ports that flows can reach.
+    pub(crate) fn check(&self, topology: &Topology, reached: &BTreeSet<Rate>, wire_mtu: u64) -> Result<(), String> {
+        let limit = |link: &LinkId| self.at(topology.link(*link).rate).queue;
+        let of_switch = topology.link_ids().filter(|link| topology.link(*link).from.0 >= topology.hosts);
+        let short = of_switch
+            .filter(|link| reached.contains(&topology.link(*link).rate))
+            .find(|link| self.kept.is_none() && u64::from(limit(link)) < wire_mtu);
+        let Some(link) = short else { return Ok(()) };
+        let (port, rate, limit) = (topology.link_name(link), topology.link(link).rate, limit(&link));
+        Err(format!(
+            "fabric.queue_limit: {limit}B at {port} of {rate}: no full packet ({wire_mtu}B) fits; give \"{wire_mtu}B\" or more"
+        ))
     }
 
     /// Returns the bytes that a full data queue holds.

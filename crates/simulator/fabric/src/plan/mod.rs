@@ -191,6 +191,7 @@ impl<'a> Plan<'a> {
             wire_mtu as u32,
         );
         let fabric = fabric.map_err(RunError::Setup)?;
+        fabric.check(topology, &pairs.reached(), wire_mtu).map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
             let message = "fabric.pfc needs a fabric.shared_buffer, whose occupancy triggers its pauses";
             return Err(RunError::Setup(message.into()));

@@ -201,6 +201,11 @@ impl UsedPairs {
         used
     }
 
+    /// Returns the healthy rates of the switch ports that flows can reach.
+    pub(crate) fn reached(&self) -> BTreeSet<Rate> {
+        self.list.iter().flat_map(|pair| pair.rates.iter().map(|rates| rates.0)).collect()
+    }
+
     /// Returns the key of a flow's pair.
     #[inline]
     pub(crate) fn key(&self, topology: &Topology, flow: &Flow) -> PairKey {

@@ -266,23 +266,12 @@ pub(crate) fn check_lossless(
 }
 
 /// Checks that the thresholds fit together, given the BDP of the built topology.
-pub(crate) fn check_with_bdp(
-    fabric: &FabricParameters,
-    bdp: u64,
-    packet: u64,
-    tree: &Tree,
-) -> Result<(), ScenarioError> {
+pub(crate) fn check_with_bdp(fabric: &FabricParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
     let at = |key: &str| tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
     let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
     if kmin > kmax {
         let message = format!("[fabric]: ecn_kmin ({kmin}B) is above ecn_kmax ({kmax}B) with a BDP of {bdp}B");
         return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(place(tree, "ecn_kmax"))));
-    }
-    let limit = fabric.queue_limit.bytes(bdp);
-    if limit < packet {
-        let message =
-            format!("[fabric]: `queue_limit` is {limit}B with a BDP of {bdp}B: no full packet ({packet}B) fits");
-        return Err(ScenarioError::new(message).maybe_at(place(tree, "queue_limit")));
     }
     Ok(())
 }

@@ -645,7 +645,7 @@ impl Scenario {
         let used = self.balancers(&topology)?;
         let packet = self.transport.mtu() + self.transport.header();
         let bdp = topology.window_bdp(packet, self.transport.ack_size());
-        fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
+        fabric::check_with_bdp(&self.fabric, bdp, &self.tree)?;
         transport::check_with_bdp(&self.transport, bdp, &self.tree)?;
         fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
 
