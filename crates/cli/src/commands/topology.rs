@@ -271,10 +271,15 @@ fn paths(graph: &Graph, pair: &[String], packet: u64) -> Result<Pair, ScenarioEr
 }
 
 impl Pair {
+    /// Returns the nodes of a path; one that is reached over a parallel cable has its number: `spine0#1`.
     fn nodes(&self, graph: &Graph, path: &[LinkId]) -> Vec<String> {
-        let first = path.first().map(|link| graph.link(*link).from);
-        let nodes = first.into_iter().chain(path.iter().map(|link| graph.link(*link).to));
-        nodes.map(|node| graph.node(node).name.clone()).collect()
+        let name = |node| graph.node(node).name.clone();
+        let first = path.first().map(|link| name(graph.link(*link).from));
+        let reached = path.iter().map(|link| match graph.parallel(*link) {
+            0 => name(graph.link(*link).to),
+            number => format!("{}#{number}", name(graph.link(*link).to)),
+        });
+        first.into_iter().chain(reached).collect()
     }
 
     fn json(&self, graph: &Graph) -> Value {

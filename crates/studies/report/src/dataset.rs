@@ -68,6 +68,10 @@ impl LinkPoint {
     fn carried(&self) -> f64 {
         self.whole * self.rate_bps.max(1) as f64
     }
+    /// Returns the receiving node, and the number of a parallel cable: `spine0#1`.
+    pub(crate) fn to_port(&self) -> String {
+        if self.parallel == 0 { self.to.clone() } else { format!("{}#{}", self.to, self.parallel) }
+    }
     pub(crate) fn has_fault(&self) -> bool {
         !self.fault.is_empty()
     }

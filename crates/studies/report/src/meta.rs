@@ -151,9 +151,9 @@ impl RunMeta {
         let known = self.workloads.get(usize::from(index));
         known.map_or_else(|| Cow::Owned(index.to_string()), |workload| Cow::Borrowed(workload.name.as_str()))
     }
-    /// Returns the effects of faults on a link, such as `down at 20us; up at 50us`; empty if there are none.
-    pub fn faults_of(&self, link: &LinkRow) -> String {
-        let own = self.faults.iter().filter(|fault| fault.is_of(link));
+    /// Returns the effects on a link of the faults up to `end`, such as `down at 20us; up at 50us`; empty if there are none.
+    pub fn faults_of(&self, link: &LinkRow, end: Time) -> String {
+        let own = self.faults.iter().filter(|fault| fault.at <= end && fault.is_of(link));
         own.map(|fault| format!("{} at {}", fault.what, fault.at)).collect::<Vec<_>>().join("; ")
     }
     /// Returns the time from which starting flows are measured: the first flow's start plus the warm-up.

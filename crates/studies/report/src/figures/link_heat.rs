@@ -57,8 +57,7 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize, measur
             let cell: &mut Option<Content> = &mut cells[i * high / matrix.len()][j * wide / widest];
             let words = || {
                 let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
-                let number = if link.parallel == 0 { String::new() } else { format!("#{}", link.parallel) };
-                format!("{} \u{2192} {}{number}: {}{fault}", link.from, link.to, measure.text(link.load))
+                format!("{} \u{2192} {}: {}{fault}", link.from, link.to_port(), measure.text(link.load))
             };
             let (links, faulty) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.faulty));
             match cell {
@@ -203,14 +202,14 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut rows = Rows::default();
     for (name, links) in names.iter().zip(&first_runs) {
         for link in links.iter().filter(|link| groups.iter().any(|group| **group == *link.group)) {
-            rows.push([name, &*link.group, &link.from, &link.to, &link.load.to_string(), &link.fault]);
+            rows.push([name, &*link.group, &link.from, &link.to_port(), &link.load.to_string(), &link.fault]);
         }
     }
     let columns = vec![
         column("scheme", "text", "", "load balancer"),
         column("links", "text", "", "tier and direction"),
         column("from", "text", "", "sending switch"),
-        column("to", "text", "", "receiving switch"),
+        column("to", "text", "", "receiving switch, with the number of a parallel cable: spine0#1"),
         column(data.load.column(), "real", "", &format!("{}, of the first seed", data.load_words())),
         column("fault", "text", "", "effects of faults on the link; empty without any or where not recorded"),
     ];

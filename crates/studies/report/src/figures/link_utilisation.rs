@@ -140,7 +140,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "",
             &format!("{}, mean over seeds of the links of this rank", data.load_words()),
         ),
-        column("failed_seeds", "integer", "", "seeds in which a fault affected the link of this rank"),
+        column("fault_seeds", "integer", "", "seeds in which a fault affected the link of this rank"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

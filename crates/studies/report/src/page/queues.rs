@@ -57,7 +57,7 @@ fn row(link: &LinkPoint, run: &RunRows, data: &Dataset) -> Value {
     let share = 100.0 * link.load / full;
     context! {
         from => &link.from,
-        to => &link.to,
+        to => link.to_port(),
         group => &*link.group,
         fault => &link.fault,
         load => data.load.text(link.load),

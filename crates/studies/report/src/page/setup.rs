@@ -3,6 +3,7 @@ use crate::{
     numbers::{capital, seconds_trimmed, significant_digits_trimmed},
     summary::Summary,
 };
+use anabranch_units::Time;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -100,6 +101,16 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     } else {
         add("Failed links", faulty_links(data, LinkPoint::failed));
         add("Degraded links", faulty_links(data, |link| link.has_fault() && !link.failed()));
+    }
+    let end = data.summaries.iter().map(|run| run.simulated_s).fold(0.0, f64::max);
+    let is_late = |table: &&Table| {
+        let at = text(table, "at").and_then(|at| at.parse::<Time>().ok());
+        at.is_some_and(|at| at.ps() as f64 / 1e12 > end)
+    };
+    let faults = scenario.get("fault").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table);
+    let late: Vec<String> = faults.filter(is_late).map(fault).collect();
+    if !late.is_empty() {
+        add("Faults after the end", format!("{}\nThe runs ended earlier: these had no effect.", late.join("\n")));
     }
     add("Limits", limits(&scenario));
     add("Command", data.manifest.command.clone());
@@ -224,10 +235,7 @@ fn faulty_links(data: &Dataset, kind: impl Fn(&LinkPoint) -> bool) -> String {
             let back = run.links.iter().any(|other| kind(other) && (&other.from, &other.to, other.parallel) == reverse);
             !back || link.from < link.to
         })
-        .map(|link| {
-            let number = if link.parallel == 0 { String::new() } else { format!("#{}", link.parallel) };
-            format!("{}\u{2013}{}{number} ({})", link.from, link.to, link.fault)
-        })
+        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to_port(), link.fault))
         .collect();
     const MAX_LISTED: usize = 8;
     match failed.len() {

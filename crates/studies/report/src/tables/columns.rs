@@ -126,7 +126,7 @@ const LINKS: &[Column] = columns! {
         "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
         |c, at| c.result.window_utilisation(at.0).into();
     fault: Text, "", "effects of faults on the link, such as down at 20us; empty without any",
-        |c, at| Value::Text(c.meta.faults_of(link(c, at)).into());
+        |c, at| Value::Text(c.meta.faults_of(link(c, at), c.result.simulated).into());
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 

@@ -304,7 +304,7 @@ fn page_starts_with_the_setup() {
     assert!(shown.contains("leaf3 → spine5: 0 % (down at 20us)"));
     assert!(shown.contains("a red cross marks a failed link"));
     let rows = rows(&fs::read_to_string(dir.join("figures/link_utilisation.csv")).unwrap());
-    let failed: usize = rows.iter().map(|row| row["failed_seeds"].parse::<usize>().unwrap()).sum();
+    let failed: usize = rows.iter().map(|row| row["fault_seeds"].parse::<usize>().unwrap()).sum();
     assert_eq!(failed, 2);
 }
 
