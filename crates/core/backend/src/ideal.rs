@@ -224,6 +224,10 @@ impl Between {
 /// Returns a sentence without its full stop where the ideal times of `setup` are not exact, with the first such flow; `None` if
 /// all are.
 pub fn ideal_note(setup: &Setup) -> Option<String> {
+    if setup.fabric.ideal_fct == IdealFct::RttAndBytes {
+        let model = "Ideal times are the recorded model's formula (`ideal_fct = \"rtt-and-bytes\"`), not times alone on the network";
+        return Some(format!("{model}: it is no bound, and a slowdown can be below 1"));
+    }
     let mut ideals = IdealTimes::new(setup);
     let raised = ideals.raised.take();
     let topology = raised.as_deref().unwrap_or(&setup.topology);
@@ -237,12 +241,8 @@ pub fn ideal_note(setup: &Setup) -> Option<String> {
     let mut over_network = setup.flows.all_flows().filter(|flow| flow.medium == Medium::Network);
     let first = over_network.find(|flow| !ideals.between(topology, flow.src, flow.dst).is_exact(topology))?;
     let [src, dst] = [first.src, first.dst].map(|host| &topology.node(NodeId(host)).name);
-    let what = match setup.fabric.ideal_fct {
-        IdealFct::RttAndBytes => "those of one path at the rate of the NIC",
-        IdealFct::LoneFlow | IdealFct::Transmission => "lower bounds, so that slowdowns may be too high",
-    };
     Some(format!(
-        "Ideal times are {what}, where the paths of a flow differ or are slower than its hosts' links (first: {src} to {dst})"
+        "Ideal times are lower bounds, so that slowdowns may be too high, where the paths of a flow differ or are slower than its hosts' links (first: {src} to {dst})"
     ))
 }
 

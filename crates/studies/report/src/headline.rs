@@ -250,8 +250,9 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
                 (_, true) => (format!("{open} of its {all} flows did not finish. "), "the others"),
                 (_, false) => (format!("{open} of the {all} flows that count did not finish. "), "the others"),
             };
+            let ideal = if run.ideal_note.is_none() { "alone on the network" } else { "their ideal times" };
             let mut sentence = format!(
-                "{open}Half of {who} took at most {} times as long as alone on the network, 99 % at most {} times.",
+                "{open}Half of {who} took at most {} times as long as {ideal}, 99 % at most {} times.",
                 significant_digits(p50, 3),
                 significant_digits(p99, 3)
             );
