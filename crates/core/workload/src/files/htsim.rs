@@ -247,8 +247,15 @@ impl Reader<'_> {
         let id = id.ok_or_else(|| source.wrong(line, "the trigger has no `id`"))?;
         let kind = match (word, count) {
             (None, _) => return Err(source.wrong(line, "the trigger is neither oneshot, multishot nor barrier")),
-            (Some("oneshot"), _) => TriggerKind::Oneshot,
-            (Some("multishot"), _) => TriggerKind::Multishot,
+            (Some(word @ ("oneshot" | "multishot")), count) => {
+                if count.is_some() {
+                    let path = source.path;
+                    self.traffic
+                        .notes
+                        .push(format!("{path}:{line}: `count` of a {word} trigger has no effect: barriers count"));
+                }
+                if word == "oneshot" { TriggerKind::Oneshot } else { TriggerKind::Multishot }
+            }
             (Some(_), Some(count)) if count > 0 => TriggerKind::Barrier(count),
             (Some(_), _) => return Err(source.wrong(line, "a barrier needs `count` with 1 or more activations")),
         };
@@ -287,12 +294,19 @@ impl Reader<'_> {
             }
         }
         let lacks = |key: &str| source.wrong(line, format!("the failure has no `{key}`"));
-        self.traffic.failures.push(FileFailure {
+        let failure = FileFailure {
             switch_type: switch_type.ok_or_else(|| lacks("switch_type"))?,
             switch_id: switch_id.ok_or_else(|| lacks("switch_id"))?,
             link_id: link_id.ok_or_else(|| lacks("link_id"))?,
             place: format!("{}:{line}", source.path),
-        });
+        };
+        let link = |of: &FileFailure| (of.switch_type, of.switch_id, of.link_id);
+        if let Some(same) = self.traffic.failures.iter().find(|other| link(other) == link(&failure)) {
+            let note =
+                format!("{}: this failure has no further effect: {} has the same link", failure.place, same.place);
+            self.traffic.notes.push(note);
+        }
+        self.traffic.failures.push(failure);
         Ok(())
     }
 

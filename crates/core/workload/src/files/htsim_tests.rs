@@ -56,6 +56,18 @@ fn triggers_before_and_after_their_use() {
 }
 
 #[test]
+fn words_without_effect_are_noted() {
+    let again = "failure switch_type AGG switch_id 3 link_id 2\n";
+    let text =
+        CHAIN.replace("Failures 1", "Failures 2").replace("trigger id 9 oneshot", "trigger id 9 oneshot count 1")
+            + again;
+    let notes = read_text(HtsimCm, &text).unwrap().notes;
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("f:7: `count` of a oneshot trigger"), "{notes:?}");
+    assert!(notes[1].starts_with("f:13: this failure has no further effect: f:12"), "{notes:?}");
+}
+
+#[test]
 fn every_kind_of_trigger_and_unit() {
     let text = "Nodes 4\nConnections 7\nTriggers 2\n\
         0->1 start 1.5 size 1 send_done_trigger 1 recv_done_trigger 2\n\

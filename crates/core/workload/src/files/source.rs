@@ -80,11 +80,12 @@ impl Source<'_> {
     pub(super) fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
         let start = decimal::read(text, self.unit.ps())
             .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))?;
-        if start > MAX_NUMBER {
-            let most = format!("expected {MAX_NUMBER} ps or less, the limit of clocks and tables");
-            return Err(self.wrong(line, format!("start: found `{text}`, {most}")));
+        let start = Time::from_ps(start);
+        if start > Time::LONGEST {
+            let most = Time::LONGEST.ps();
+            return Err(self.wrong(line, format!("start: found `{text}`, expected at most 1000000s, {most} ps")));
         }
-        Ok(Time::from_ps(start))
+        Ok(start)
     }
 
     pub(super) fn whole(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {

@@ -111,19 +111,22 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{read_text, refused};
-    use crate::{FileFormat::Csv, MAX_NUMBER, Start, flow::NO_CLASS};
+    use crate::{FileFormat::Csv, Start, flow::NO_CLASS};
     use anabranch_units::Time;
     use proptest::prelude::*;
 
     #[test]
     fn reads_flows_in_any_column_order() {
         let text = "\u{feff}# flows\r\nworkload, start_ps ,src,dst,class,size_bytes\r\n\r\nweb,5,0,1,bulk,100\r\n\
-                    ,9223372036854775807, 2,3,,7\r\n\"web\",0,4,5,data,1";
+                    ,1000000000000000000, 2,3,,7\r\n\"web\",0,4,5,data,1";
         let made = read_text(Csv, text).unwrap();
         assert_eq!(made.labels[1..].iter().map(|label| label.name.as_str()).collect::<Vec<_>>(), ["web"]);
         let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start, f.workload, f.class)).collect();
         let at = |ps| Start::At(Time::from_ps(ps));
-        assert_eq!(seen, [(0, 1, 100, at(5), 1, 1), (2, 3, 7, at(MAX_NUMBER), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]);
+        assert_eq!(
+            seen,
+            [(0, 1, 100, at(5), 1, 1), (2, 3, 7, Start::At(Time::LONGEST), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]
+        );
     }
 
     #[test]
@@ -131,6 +134,7 @@ mod tests {
         let head = "src,dst,size_bytes,start_ps\n";
         let with = |row: &str| format!("# a comment\n\n{head}0,1,5,0\n\n{row}\n");
         refused(Csv, &[("", 1, "no header"), ("# nothing\n", 1, "no header")]);
+        refused(Csv, &[(&with("2,3,7,1000000000000000001"), 6, "at most 1000000s")]);
         refused(Csv, &[("src,dst,size_byte,start_ps\n", 1, "did you mean `size_bytes`")]);
         refused(Csv, &[("\nsrc,dst,size_bytes\n", 2, "lacks the column `start_ps`")]);
         refused(Csv, &[("src,dst,size_bytes,start_ps,src\n", 1, "comes twice")]);
