@@ -20,8 +20,8 @@ pub(crate) use limits::{Limits, PortLimits, TrimmedShare};
 pub(crate) use links::LinkPlan;
 use pairs::UsedPairs;
 pub(crate) use tables::Tables;
-pub use transports::short_window;
 pub(crate) use transports::{FlowTransports, TransportId};
+pub use transports::{long_window, short_window};
 
 use crate::{
     event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS, Ties},

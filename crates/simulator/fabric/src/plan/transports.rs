@@ -59,16 +59,42 @@ fn share(setup: &Setup, class: usize) -> (u64, u64) {
     }
 }
 
-/// Returns the bytes that `pair` can have in flight, all sent at once, before the queue of a port that all its traffic may take
-/// overflows: one that is slower than the sender's, but not than the paths together.
-fn burst(pair: &UsedPair, limits: &Limits, packet: u64) -> Option<u64> {
+/// Returns the bytes that `pair` can have in flight, at first all sent at once, before the queue of a port that all its traffic may take
+/// overflows: one that is slower than the sender's, but not than the paths together. `None`: any, also in a shared buffer.
+fn burst(setup: &Setup, pair: &UsedPair, limits: &Limits) -> Option<u64> {
+    if setup.fabric.shared_buffer.0 > 0 {
+        return None;
+    }
+    let packet = setup.transport.mtu() + setup.transport.header();
     let of_port = |rate: Rate| {
-        let held = u128::from(limits.held(rate)) + u128::from(packet);
-        let burst = held * u128::from(pair.nic_rate.0) / u128::from(pair.nic_rate.0 - rate.0);
-        u64::try_from(burst).unwrap_or(u64::MAX)
+        let held = u64::from(limits.held(rate));
+        // One packet is on the wire; while the others arrive, more leave.
+        let others = u128::from(held / packet) * u128::from(pair.nic_rate.0) / u128::from(pair.nic_rate.0 - rate.0);
+        let burst = (others + 1).saturating_mul(u128::from(packet));
+        // Later the path holds a BDP to within a packet, and the queue the rest.
+        let later = held.saturating_add(pair.capacity.bytes_in(pair.base_rtt)).saturating_sub(packet);
+        later.min(u64::try_from(burst).unwrap_or(u64::MAX))
     };
     let rates = pair.rates.iter().map(|rates| rates.0).filter(|rate| (pair.capacity..pair.nic_rate).contains(rate));
     rates.map(of_port).min()
+}
+
+/// Returns a warning where the window that `setup` sets, sent at once by a lone flow, overflows the queue of a port on its path.
+pub fn long_window(setup: &Setup) -> Option<String> {
+    if setup.transport.entries().contains(&("window", Auto::<BytesOrBdp>::Auto.write())) {
+        return None;
+    }
+    let (window, _) = setup.transport.window()?;
+    let packet = setup.transport.mtu() + setup.transport.header();
+    let pairs = UsedPairs::new(setup);
+    let rates = super::common_rates(&setup.topology);
+    let limits = Limits::new(&setup.fabric, &|rate| pairs.port_bdp(rate), &rates, packet as u32).ok()?;
+    let burst =
+        |pair: &UsedPair| Some((burst(setup, pair, &limits)?, window.bytes(pair.capacity.bytes_in(pair.base_rtt))));
+    let (burst, window) = pairs.list.iter().filter_map(burst).filter(|(burst, window)| window > burst).min()?;
+    Some(format!(
+        "[transport]: `window`: {window}B of a flow overflow the queue of a port that is slower than its NIC, even if it is alone; \"{burst}B\" do not"
+    ))
 }
 
 /// Returns a warning where the window that `setup` sets cannot fill the path of a flow that is longer; of several such pairs,
@@ -133,7 +159,7 @@ impl FlowTransports {
                 trimming: limits.trimming,
                 nic_rate: pair.nic_rate,
                 links: if recorded { 0 } else { pair.ports + 1 },
-                burst: burst(pair, limits, setup.transport.mtu() + setup.transport.header()),
+                burst: burst(setup, pair, limits),
             };
             let kind = (pair.key.own, network, pair.shortest_rtt);
             let number = match known.get(&kind) {

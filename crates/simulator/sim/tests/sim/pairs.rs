@@ -285,8 +285,10 @@ proptest! {
         let lost = [counters.trimmed, counters.dropped, counters.retransmitted].map(Option::unwrap_or_default);
         prop_assert_eq!(lost, [0, 0, 0]);
         let (taken, ideal) = (flow.fct_rx.expect("complete").ps(), flow.ideal_rx.ps());
-        // Times round to picoseconds at each link and packet.
-        prop_assert!(taken <= ideal + 10, "{taken}, ideal {ideal}");
+        // Times round to picoseconds at each link and packet. Marks of the first window hold back the window rules that follow
+        // them, SMaRTT most where few acknowledgements come.
+        let allowed = 10 + [ideal / 3, ideal / 3, ideal, 0, 0, 0][kind];
+        prop_assert!(taken <= ideal + allowed, "{taken}, ideal {ideal}");
     }
 
     /// All hosts of a ring send to the next: each flow takes its ideal time, the wire times of the acknowledgements that share its
@@ -309,6 +311,35 @@ proptest! {
             let wire = packet * 8_000 / gbps as u64;
             let acks = 500 * ack * 8_000 / gbps as u64 / u64::from(ack_every);
             prop_assert!(taken <= ideal + acks + 2 * (bdp + 4 * leaves) * wire, "{taken}, ideal {ideal}, {acks} of ACKs, {wire} each");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// What the check accepts delivers the packets of a lone flow, whatever the rates of ports and the limits of their queues.
+    #[test]
+    fn queues_that_pass_the_check_admit_packets(
+        gbps in 1i64..400, faster in 1i64..300, limit in -6.0f64..1.0, pooled in any::<bool>(),
+    ) {
+        let keys = [
+            ("leaves", Raw::Int(2)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(1)),
+            ("link_rate", text(&format!("{gbps}Gbps"))), ("host_link_rate", text(&format!("{}Gbps", gbps * faster))),
+        ];
+        let set = flows(&[(0, 1, 40_960, 0)]);
+        let fabric = topology("leaf-spine", &keys);
+        let mut setup =
+            if pooled { roce_setup(fabric, set, "ecmp", Profile::Irn) } else { setup(fabric, set, "ecmp") };
+        let limit = 10f64.powf(limit);
+        match pooled {
+            true => setup.fabric.buffer_alpha = limit,
+            false => setup.fabric.set("queue_limit", &text(&format!("{limit:.6}bdp"))).unwrap(),
+        }
+        setup.limits.stall_after = Some(4);
+        match anabranch_fabric::check(&setup, &mut || true) {
+            Ok(()) => prop_assert!(run(&setup).flows[0].fct_ack.is_some()),
+            Err(error) => prop_assert!(error.to_string().contains("no full packet ("), "{error}"),
         }
     }
 }

@@ -575,6 +575,7 @@ impl Scenario {
         let unlike = (!unlike.is_empty()).then(|| format!("backend `{}`: {unlike}", backend.name));
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let short = if *backend == SIMULATOR { anabranch_fabric::short_window(setup) } else { None };
+        let long_window = if *backend == SIMULATOR { anabranch_fabric::long_window(setup) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         let unsettled = run::rarely_settles(setup);
         let kept = match self.measure.flow_rows {
@@ -587,6 +588,7 @@ impl Scenario {
             .chain(anabranch_backend::ideal_note(setup))
             .chain(kept)
             .chain(short)
+            .chain(long_window)
             .chain(dead)
             .chain(long)
             .chain(cells)

@@ -63,12 +63,13 @@ impl UetConfig {
                 let filling =
                     network.packets_to_fill(packet, ack_every).saturating_add(1 + network.packets_ahead(packet));
                 let window = DEFAULT_WINDOW.bytes(bdp).max(filling.saturating_mul(packet));
-                // A window that fits the queues of the path fills it with fewer packets per acknowledgement.
+                // A window that fits the queues of the path fills it with fewer packets per acknowledgement. Each of these
+                // comes as a burst on top of what the queue holds.
                 let (burst, least) = (network.burst.unwrap_or(u64::MAX), network.packets_to_fill(packet, 1).max(1));
                 let fits = (burst / packet).max(least);
-                if window / packet > fits {
-                    ack_every = ack_every.min(u32::try_from(fits + 1 - least).unwrap_or(u32::MAX));
-                    fits * packet
+                if (window / packet).saturating_add(u64::from(ack_every) - 1) > fits {
+                    ack_every = ack_every.min(1 + u32::try_from((fits - least) / 2).unwrap_or(u32::MAX - 1));
+                    window.min((fits + 1 - u64::from(ack_every)).saturating_mul(packet))
                 } else {
                     window
                 }
