@@ -443,6 +443,13 @@ fn format_is_detected_from_the_content() {
             }
         }
     }
+    let list = FileParameters { path: "x.adjlist".into(), ..FileParameters::default() };
+    for (text, words) in
+        [("0 1 3\n2 x 3\n", "line 2: a neighbour is `x`"), ("0 1\n1 -2\n", "line 2: a neighbour is `-2`")]
+    {
+        let error = TopologyParameters::File(list.clone()).build(&|_| Ok(text.to_string())).unwrap_err();
+        assert!(error.message.contains(words) && error.message.contains("a whole number is needed"), "{error}");
+    }
     for text in ["", "{\"nodes\": 3}\n", "src,dst\n0,1\n"] {
         let error = found(text).unwrap_err();
         assert_eq!(error.key.as_deref(), Some("format"), "{error}");

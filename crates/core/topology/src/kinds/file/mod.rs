@@ -53,7 +53,7 @@ parameters! {
     pub struct FileParameters {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "specification 14.2, 14.3";
-        /// Its format; auto: by its content.
+        /// Its format; auto: an adjacency list where the name ends in `.adjlist`, else by its content.
         format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3";
         /// Hosts at every switch, for `adjacency`.
         hosts_per_switch: u64 = 1, source "ours";
@@ -80,6 +80,8 @@ impl Kind for FileParameters {
         let latency = short("switch_latency", self.switch_latency)?;
         let format = match self.format {
             Auto::Value(format) => format,
+            // A wrong word in a list is an error of its line.
+            Auto::Auto if self.path.ends_with(".adjlist") => FileFormat::Adjacency,
             Auto::Auto => FileFormat::of(&text).ok_or_else(|| {
                 let formats = "\"conweave\", \"htsim-topo\", \"adjacency\"";
                 TopologyError::at("format", format!("`{}` looks like none of {formats}: say which it is", self.path))
