@@ -128,6 +128,17 @@ fn ideals_that_are_not_exact_are_said() {
     assert!(note.as_str().unwrap().contains("slower than its hosts' links (first: host"), "{note}");
     succeeds(&folder, &["run", "two.toml", "--out", "wide"]);
     assert!(folder.json_file("wide/summary.json")["ideal_note"].is_null());
+    // The formula of the recorded model adds a full packet's round trip to the smallest message.
+    let recorded = SCENARIO.replacen("[[workload]]", "[fabric]\nprofile = \"conweave-ns3-irn\"\n[[workload]]", 1);
+    folder.file("recorded.toml", &recorded.replace("16KiB", "100B"));
+    let output = folder.run(&["run", "recorded.toml", "--out", "recorded"]);
+    let summary = folder.json_file("recorded/summary.json");
+    assert!(summary["workloads"]["burst"]["slowdown"]["p50"].as_f64() < Some(1.0), "{summary}");
+    let page = std::fs::read_to_string(folder.0.join("recorded/report.html")).unwrap();
+    for text in [stderr(&output), page.clone(), summary["ideal_note"].to_string()] {
+        assert!(text.contains("it is no bound, and a slowdown can be below 1"), "{text}");
+    }
+    assert!(page.contains("times as long as their ideal times") && !page.contains("as long as alone on the network"));
 }
 
 #[test]
@@ -160,7 +171,7 @@ fn damaged_results_are_refused_and_kept() {
     assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), before);
 }
 
-/// Of parallel cables, exactly those that a fault names are marked, in rows and on the page.
+/// Of parallel cables, exactly those that a fault names are marked, in rows and on the page, if the fault took effect.
 #[test]
 fn a_fault_marks_one_of_parallel_cables() {
     for (cables, down, slow) in [(1, 0, 0), (2, 1, 0), (4, 2, 3), (5, 0, 4)] {
@@ -170,8 +181,9 @@ fn a_fault_marks_one_of_parallel_cables() {
             "name = \"parallel\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
              links_per_spine = {cables}\n[load_balancer]\nscheme = \"ops\"\n[[workload]]\nkind = \"permutation\"\n\
              size = \"64KiB\"\n[measure]\nuplink_counts = true\n\
-             [[fault]]\nkind = \"link-down\"\nlinks = [\"leaf0-spine1{}\"]\nat = \"1ms\"\n\
-             [[fault]]\nkind = \"link-degrade\"\nlinks = [\"leaf1->spine0{}\"]\nrate = \"10Gbps\"\nat = \"1ms\"\n",
+             [[fault]]\nkind = \"link-down\"\nlinks = [\"leaf0-spine1{}\"]\nat = \"1us\"\n\
+             [[fault]]\nkind = \"link-degrade\"\nlinks = [\"leaf1->spine0{}\"]\nrate = \"10Gbps\"\nat = \"1us\"\n\
+             [[fault]]\nkind = \"link-down\"\nlinks = [\"leaf0-spine0\"]\nat = \"900ms\"\n",
             name(down),
             name(slow)
         );
@@ -184,9 +196,9 @@ fn a_fault_marks_one_of_parallel_cables() {
             .map(|row| ["from", "to", "parallel", "fault"].map(|key| row[key].clone()))
             .collect();
         let expected = [
-            ["leaf0", "spine1", &down.to_string(), "down at 1ms"],
-            ["spine1", "leaf0", &down.to_string(), "down at 1ms"],
-            ["leaf1", "spine0", &slow.to_string(), "10Gbps at 1ms"],
+            ["leaf0", "spine1", &down.to_string(), "down at 1us"],
+            ["spine1", "leaf0", &down.to_string(), "down at 1us"],
+            ["leaf1", "spine0", &slow.to_string(), "10Gbps at 1us"],
         ];
         let mut expected = expected.map(|row| row.map(str::to_string)).to_vec();
         expected.sort();
@@ -195,12 +207,19 @@ fn a_fault_marks_one_of_parallel_cables() {
         assert_eq!(found, expected);
         let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
         for shown in [
-            format!("leaf0\u{2013}spine1{} (down at 1ms)", name(down)),
-            format!("leaf1\u{2013}spine0{} (10Gbps at 1ms)", name(slow)),
+            format!("leaf0\u{2013}spine1{} (down at 1us)", name(down)),
+            format!("leaf1\u{2013}spine0{} (10Gbps at 1us)", name(slow)),
         ] {
             assert_eq!(page.matches(&shown).count(), 1, "{shown}");
         }
         assert!(page.contains("Failed links") && page.contains("Degraded links"));
         assert!(page.contains("failed or degraded"));
+        assert!(page.contains("Faults after the end") && page.contains("link-down at 900ms, links leaf0-spine0"));
+        let heat = folder.rows("out/figures/link_heat.csv");
+        let at = heat.iter().find(|row| row["from"] == "leaf1" && !row["fault"].is_empty()).unwrap();
+        assert_eq!(at["to"], format!("spine0{}", name(slow)));
+        let shown = succeeds(&folder, &["topology", "parallel.toml", "--paths", "0", "2"]);
+        let found = (0..cables).filter(|cable| shown.contains(&format!("leaf0 spine1{} leaf1 host2", name(*cable))));
+        assert_eq!(found.count() as u32, cables, "{shown}");
     }
 }

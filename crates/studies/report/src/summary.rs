@@ -106,7 +106,7 @@ declared! {
             "time at which an open flow last received a byte, of a stalled run; absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub stalled_port: Option<String> => "text", "",
-            "port with the most trimmed headers and control packets when a run stalled; absent elsewhere";
+            "port with the most trimmed headers and control packets when a run stalled, or where none waited, with the most packets trimmed or dropped; absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub stalled_port_bytes: Option<u64> => "integer", "B",
             "bytes of trimmed headers and control packets at that port; absent elsewhere";
@@ -441,7 +441,7 @@ impl Summary {
             status: Some(RunStatus::of(result)),
             deadlock: result.deadlock.clone(),
             last_progress_s: result.stalled_after.map(Time::as_seconds),
-            stalled_port: result.stalled_port.as_ref().map(|port| port.0.clone()),
+            stalled_port: result.stalled_after.and_then(|_| stalled_port(result)),
             stalled_port_bytes: result.stalled_port.as_ref().map(|port| port.1),
             stall_reason: result.stall_reason.clone(),
             ideal_note: meta.ideal_note.clone(),
@@ -568,6 +568,8 @@ impl Summary {
         let port = self.stalled_port.as_ref().zip(self.stalled_port_bytes).map(|(port, bytes)| {
             format!("; {bytes} B of trimmed headers and control packets wait at {port}, more than at any other port")
         });
+        let refusing = self.stalled_port.as_ref().map(|port| format!("; {port} trimmed or dropped the most packets"));
+        let port = port.or(refusing);
         if let Some(reason) = &self.stall_reason {
             return Some(format!(
                 "The run stalled: no event is pending, but {reason}; the last byte arrived by {since}"
@@ -612,6 +614,14 @@ impl Summary {
         let arrived = self.conservation?.balance.data_packets.delivered;
         Some(self.counters.totals.out_of_order?).filter(|_| arrived > 0).map(|packets| packets as f64 / arrived as f64)
     }
+}
+
+/// Returns the port where most control packets wait, else that which trimmed and dropped the most packets.
+fn stalled_port(result: &RunResult) -> Option<String> {
+    let lost = |link: &&LinkRow| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
+    let refusing = || result.links.iter().max_by_key(lost).filter(|link| lost(link) > 0);
+    let name = |link: &LinkRow| anabranch_outcome::link_name(&link.from, &link.to, link.parallel);
+    result.stalled_port.as_ref().map(|port| port.0.clone()).or_else(|| refusing().map(name))
 }
 
 /// Returns those that ranks ran themselves, and those whose messages are flows. Their time is from the first start to the

@@ -99,7 +99,12 @@ fn errors_in_the_file() {
         ("classes = [\"data\", \"bulk\"]", "classes = []", &["`classes`", "found 0 names", "from 1 to 8"]),
         ("classes = [\"data\", \"bulk\"]", "classes = [\"bulk\", \"bulk\"]", &["`bulk` is given twice"]),
         ("[fabric]", "[fabric]\nqueue_limit = \"64B\"", &["`queue_limit`", "found 64B", "4160B"]),
-        ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet"]),
+        ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet", " at leaf0->"]),
+        (
+            "[fabric]",
+            "[fabric]\nshared_buffer = \"9MB\"\nbuffer_alpha = 1e-6",
+            &["`buffer_alpha`", "leaf0 shares", "no full packet"],
+        ),
         ("[fabric]", "[fabric]\necn_pmax = 1.5", &["`ecn_pmax`", "found 1.5", "from 0 to 1"]),
         (
             "[fabric]",
