@@ -385,10 +385,9 @@ impl Verified {
             self.directory(&path, inputs)?;
             if let Some((root, manifest)) = above
                 && path.starts_with(root.join("runs"))
+                && let Ok(other) = of_other_rows(root, &path, manifest)
             {
-                if let Ok(other) = of_other_rows(root, &path, manifest) {
-                    self.findings.extend(other);
-                }
+                self.findings.extend(other);
             }
         }
         Ok(())

@@ -77,7 +77,7 @@ proptest! {
         echo(&mut out, connection, &back);
         prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO_BYTES));
         let stalled = flags[0].then_some(Sizes { passes: u32::from(small), fails: offset & 0xffff });
-        let (part, list) = ([offset as u8 % 64, 64], vec![(stream, psn), (tag, cumulative)].repeat(usize::from(small % 127)));
+        let (part, list) = ([offset as u8 % 64, 64], [(stream, psn), (tag, cumulative)].repeat(usize::from(small % 127)));
         bye(&mut out, connection, wide[1], stalled);
         bye_part(&mut out, part, &list);
         let read = Packet::Bye { connection, proof: wide[1], stalled, part, streams: &out[26..] };

@@ -347,7 +347,7 @@ fn a_bye_acknowledges_what_has_arrived() {
     for seed in 0..60 {
         let mut draws = Stream::keyed(seed, 0, "bye");
         let key = draws.chance(1, 2).then_some("shared");
-        let transport = TransportParameters::named(["uet", "roce"][draws.below(2) as usize]).unwrap();
+        let transport = crate::common::transport(["uet", "roce"][draws.below(2) as usize]);
         let settings = [1, 2].map(|of| {
             let transport = transport.clone();
             Settings { max_streams: 400, transport, ..settings(of, key, Protection::Control) }

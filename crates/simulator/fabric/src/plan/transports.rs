@@ -88,7 +88,8 @@ pub fn long_window(setup: &Setup) -> Option<String> {
     let packet = setup.transport.mtu() + setup.transport.header();
     let pairs = UsedPairs::new(setup);
     let rates = super::common_rates(&setup.topology);
-    let limits = Limits::new(&setup.fabric, &|rate| pairs.port_bdp(rate), &rates, packet as u32).ok()?;
+    let marking = setup.marking.chosen(&setup.fabric.marking);
+    let limits = Limits::new(&setup.fabric, marking, &|rate| pairs.port_bdp(rate), &rates, packet as u32).ok()?;
     let burst =
         |pair: &UsedPair| Some((burst(setup, pair, &limits)?, window.bytes(pair.capacity.bytes_in(pair.base_rtt))));
     let (burst, window) = pairs.list.iter().filter_map(burst).filter(|(burst, window)| window > burst).min()?;

@@ -8,7 +8,6 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 fn write(dir: &Path, seeds: u64, change: impl Fn(&mut RunRows, &RunMeta)) {
