@@ -70,8 +70,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: String,
     /// Local address, and with it the interface, to send from [default: by the routing table]
-    #[arg(long, value_name = "IP")]
-    pub(crate) from: Option<IpAddr>,
+    #[arg(long, value_name = "IP", value_parser = anabranch_wire::resolve_local)]
+    pub(crate) from: Option<SocketAddr>,
     /// Bytes to send
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     pub(crate) bytes: Bytes,
@@ -330,10 +330,11 @@ fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<Sock
         Some(_) if datapath != DatapathKind::Udp => {
             Err(Failure::input("--from is for the datapath udp; rc and uc take --device"))
         }
-        Some(ip) if ip.is_ipv4() != to.is_ipv4() => {
-            Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {}", to.ip())))
+        Some(at) if at.is_ipv4() != to.is_ipv4() => {
+            let (ip, to) = (at.ip(), to.ip());
+            Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {to}")))
         }
-        Some(ip) => Ok((ip, 0).into()),
+        Some(at) => Ok(at),
         None if to.is_ipv4() => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
         None => Ok((Ipv6Addr::UNSPECIFIED, 0).into()),
     }

@@ -170,10 +170,16 @@ fn errors_of_the_kernel_reach_the_user() {
         assert!(server.wait().unwrap().success());
         // An address of the link alone.
         shell("ip -n a address add fe80::2/64 dev eth0 nodad; ip -n r address add fe80::1/64 dev toa nodad");
-        let mut server = within(&folder, "r", &["serve", "--at", "[fe80::1%toa]:7000", "--once"]);
-        thread::sleep(Duration::from_millis(300));
-        let (output, _) = send("[fe80::1%eth0]:7000", &[]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        assert!(server.wait().unwrap().success());
+        for (at, from) in
+            [("[fe80::1%toa]:7000", &[][..]), ("[::]:7000", &[]), ("[::]:7000", &["--from", "fe80::2%eth0"])]
+        {
+            let mut server = within(&folder, "r", &["serve", "--at", at, "--once"]);
+            thread::sleep(Duration::from_millis(300));
+            let (output, _) = send("[fe80::1%eth0]:7000", from);
+            if code(&output) != 0 {
+                server.kill().unwrap();
+            }
+            assert_eq!((code(&output), server.wait().unwrap().success()), (0, true), "{at}: {}", stderr(&output));
+        }
     });
 }

@@ -23,4 +23,4 @@ pub use lateness::Lateness;
 pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };
-pub use resolve::resolve;
+pub use resolve::{resolve, resolve_local};

@@ -74,11 +74,15 @@ fn system(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
+/// The scope of a link-local address stays.
+fn with_port(mut at: SocketAddr, port: u16) -> SocketAddr {
+    at.set_port(port);
+    at
+}
+
 /// `base` is that of label 0.
-fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
-    let port = u16::try_from(u32::from(base.port()) + label).ok()?;
-    base.set_port(port);
-    Some(base)
+fn address(base: SocketAddr, label: Label) -> Option<SocketAddr> {
+    u16::try_from(u32::from(base.port()) + label).ok().map(|port| with_port(base, port))
 }
 
 impl UdpPath {
@@ -329,7 +333,7 @@ impl Peers {
         if remote.ports.len() <= at {
             remote.ports.resize(at + 1, 0);
         }
-        let before = SocketAddr::new(from.ip(), std::mem::replace(&mut remote.ports[at], from.port()));
+        let before = with_port(from, std::mem::replace(&mut remote.ports[at], from.port()));
         let is_used = remote.ports.contains(&before.port()) || before == remote.of.at;
         if !is_used && self.known.get(&before).is_some_and(|known| known.peer == peer) {
             self.known.remove(&before);
@@ -341,7 +345,7 @@ impl Peers {
         let Some(remote) = self.at.get_mut(peer as usize).and_then(Option::take) else { return };
         let labels =
             (1..if remote.is_called { self.labels } else { 1 }).filter_map(|label| address(remote.of.at, label));
-        let mapped = remote.ports.iter().map(|port| SocketAddr::new(remote.of.at.ip(), *port));
+        let mapped = remote.ports.iter().map(|port| with_port(remote.of.at, *port));
         for at in labels.chain(mapped).chain([remote.of.at]) {
             if self.known.get(&at).is_some_and(|known| known.peer == peer) {
                 self.known.remove(&at);
@@ -429,7 +433,7 @@ impl Datapath for UdpPath {
                     }
                     Remote { of, ports, .. } => {
                         let mapped = ports.get(label as usize).copied().filter(|port| *port != 0);
-                        let at = SocketAddr::new(of.at.ip(), mapped.unwrap_or(of.at.port()));
+                        let at = with_port(of.at, mapped.unwrap_or(of.at.port()));
                         (Source { at, ..*of }, label % self.labels)
                     }
                 },
