@@ -455,7 +455,10 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
     }
     let per_label: Vec<String> = sent.record.per_label.iter().map(u64::to_string).collect();
     if let Some(sizes) = sent.fragmented {
-        note(&format!("packets to {to} were sent in fragments: {}", transfer::fragments_text(sizes)));
+        note(&format!(
+            "packets to {to} were sent in fragments: {}",
+            transfer::fragments_text(sizes, transfer::PAYLOAD)
+        ));
     }
     if sent.drops_ecn {
         note(&format!("warning: {to} {}", transfer::ECN_TEXT));

@@ -7,10 +7,10 @@ use anabranch_units::Time;
 use std::{
     io::{BufRead, BufReader},
     net::UdpSocket,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
@@ -91,6 +91,26 @@ fn times_are_short_and_single_packets_are_noted() {
     let calls = stdout(&sent).lines().find_map(|line| line.strip_prefix("packets per system call").map(str::to_string));
     assert!(calls.is_some_and(|calls| calls.trim().starts_with("1.")), "{}", stdout(&sent));
     assert!(stderr(&sent).contains("GSO") && stderr(&sent).contains("loopback"), "{}", stderr(&sent));
+}
+
+/// At 1 Mbit/s a full packet takes 11 ms, after which the BYE leaves; without one the sender waits for ten seconds.
+#[test]
+fn serve_that_ends_says_bye() {
+    let folder = Folder::new("wire-bye");
+    for signal in ["-TERM", "-INT"] {
+        let set = ["--set", "wire.rate=1Mbps"];
+        let (child, at) = serve(&folder, &set);
+        let words = [&["send", "--to", &at], &set[..]].concat();
+        let sender = folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(1_500));
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let ended = Instant::now();
+        assert!(killed.success());
+        let sent = sender.wait_with_output().unwrap();
+        assert!(stderr(&sent).contains(&format!("{at} has disconnected")), "{}", stderr(&sent));
+        assert!(ended.elapsed() < Duration::from_secs(5), "{:?}", ended.elapsed());
+        assert_eq!(code(&child.wait_with_output().unwrap()), 130);
+    }
 }
 
 fn key(folder: &Folder, name: &str, digit: &str) -> String {

@@ -94,6 +94,32 @@ fn shrinking_mtu_is_survived_or_named() {
     });
 }
 
+/// The path back is cut in mid-transfer: the sender gives up, and its BYE reaches `serve`.
+#[test]
+fn sender_that_gives_up_says_bye() {
+    apart::apart("sender_that_gives_up_says_bye", || {
+        shell(NETWORK);
+        let folder = Folder::new("path-back");
+        let server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000"]);
+        thread::sleep(Duration::from_millis(500));
+        let set = ["--set", "wire.give_up=2s", "--set", "wire.rate=100Mbps"];
+        let sender = within(&folder, "a", &[&["send", "--to", "10.7.2.2:7000"], &set[..]].concat());
+        thread::sleep(Duration::from_secs(1));
+        shell("ip -n r rule add pref 5 iif tob blackhole");
+        let sent = sender.wait_with_output().unwrap();
+        assert!(stderr(&sent).contains("nothing more for 2s (wire.give_up)"), "{}", stderr(&sent));
+        thread::sleep(Duration::from_millis(500));
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-TERM", &server.id().to_string()]).status().unwrap().success());
+        let served = stderr(&server.wait_with_output().unwrap());
+        for words in
+            ["lost: 10.7.1.2:", "received no acknowledgement", "path back to it drops packets", "were received"]
+        {
+            assert!(served.contains(words), "no `{words}` in {served}");
+        }
+    });
+}
+
 /// Two ranks over a loopback interface whose MTU shrinks.
 #[test]
 fn collectives_survive_a_shrinking_mtu_or_end() {
@@ -123,7 +149,8 @@ fn collectives_survive_a_shrinking_mtu_or_end() {
         let said = format!("{}{}", stdout(&output), stderr(&output));
         // The job ends with its first rank; either names the sizes.
         assert!(
-            said.contains("acknowledged no data for 3 s") || said.contains("acknowledged none of its data"),
+            said.contains("acknowledged no data for 3 s")
+                || said.contains("received no acknowledgement from this rank"),
             "{said}"
         );
         assert!(said.contains("datagrams of 28 B have replies and those of 620 B have none"), "{said}");
@@ -159,6 +186,22 @@ fn errors_of_the_kernel_reach_the_user() {
             // A second, in place of the timeout of ten.
             assert!(took < Duration::from_secs(5), "{to}: {took:?}");
         }
+        // Replies of `serve` that the kernel refuses.
+        shell("ip -n b route add prohibit 10.7.1.2");
+        let mut server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000"]);
+        let (output, _) = send("10.7.2.2:7000", &["--set", "wire.give_up=2s"]);
+        assert!(
+            stderr(&output).contains("no reply from 10.7.2.2:7000 for 2.00 s (wire.give_up)"),
+            "{}",
+            stderr(&output)
+        );
+        let mut said = String::new();
+        server.kill().unwrap();
+        server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        server.wait().unwrap();
+        assert_eq!(said.matches("warning: 10.7.1.2:").count(), 1, "{said}");
+        assert!(said.contains("cannot be reached: the kernel refuses datagrams to it: Permission denied"), "{said}");
+        shell("ip -n b route del prohibit 10.7.1.2");
         // A name with two addresses, of which the first is unused; glibc sorts the one of the own subnet first.
         let hosts = folder.0.join("hosts");
         std::fs::write(&hosts, "10.7.1.77 there\n10.7.2.2 there\n").unwrap();

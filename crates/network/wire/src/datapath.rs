@@ -170,6 +170,11 @@ pub trait Datapath {
         None
     }
 
+    /// Returns an address to which the kernel refuses datagrams, and its reason with a remedy, once per address and reason.
+    fn poll_refusal(&mut self) -> Option<(SocketAddr, String)> {
+        None
+    }
+
     /// Passes at most `max` arrived datagrams to `take` and returns their number.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ const MAX_ROUNDS: usize = 16;
 /// 212 days; the clock of an endpoint ends after 213.
 const CLOCK_END: Time = Time::from_us(212 * 86_400 * 1_000_000);
 /// Maximum time of [`Driver::finish`].
-const FINISH: Time = Time::from_us(10_000);
+const FINISH: Time = Time::from_us(1_000_000);
 const EMPTY_TRANSMIT: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with its datapath, whose errors the methods return.
@@ -193,7 +193,7 @@ impl<D: Datapath> Driver<D> {
             if now >= until || (next.is_none() && self.sent == self.made) {
                 return Ok(());
             }
-            self.wait(next.map_or(now, |next| next.at).clamp(now + FINISH / 1000, until))?;
+            self.wait(next.map_or(now, |next| next.at).clamp(now + FINISH / 100_000, until))?;
         }
     }
 

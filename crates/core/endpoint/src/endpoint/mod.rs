@@ -277,6 +277,11 @@ impl Endpoint {
         peers::leave(&mut self.state, peer, None);
     }
 
+    /// Closes the connections to all peers ([`Endpoint::close`]).
+    pub fn close_all(&mut self) {
+        (0..self.state.peers.len() as u32).for_each(|peer| self.close(peer));
+    }
+
     /// Handles a datagram that has arrived; `now` is the time of handling.
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
         self.handle_with_placement(now, arrival, &mut NoPlacement);

@@ -40,13 +40,11 @@ pub(super) fn note_stall(state: &mut State, peer: u32, since: Time, label: u32, 
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     if is_silent || stalled > state.settings.peer_timeout {
         // What an earlier search found is not the reason.
-        match known.sizes.filter(|sizes| sizes.passes > 0 && known.next_search_at > since) {
-            None => peers::lose(state, peer, CloseReason::TimedOut),
-            Some(sizes) => {
-                peers::leave(state, peer, Some(sizes));
-                state.events.push_back(Event::Lost { peer, reason: CloseReason::Stalled(sizes) });
-            }
-        }
+        let found = known.sizes.filter(|sizes| sizes.passes > 0 && known.next_search_at > since);
+        // Its own datagrams may be what the path drops.
+        peers::leave(state, peer, Some(found.unwrap_or_default()));
+        let reason = found.map_or(CloseReason::TimedOut, CloseReason::Stalled);
+        state.events.push_back(Event::Lost { peer, reason });
         return false;
     }
     if stalled >= pause && known.search.is_none() && now >= known.next_search_at {

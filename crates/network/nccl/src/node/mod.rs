@@ -21,7 +21,7 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Driver, PeerId, WireError,
-    transfer::{ECN_TEXT, fragments_text, path_text, silent_text},
+    transfer::{ECN_TEXT, fragments_text, path_here_text, path_text, silent_text},
 };
 use parts::{Attempt, Listener, Ours, Peer, Receiver, Request, Sender, StickyError};
 use placing::Places;
@@ -32,6 +32,8 @@ use std::{
 
 /// Maximum number of rounds of `work` before it leaves the rest to the next call.
 const MAX_ROUNDS: usize = 16;
+/// Variable of the size of packets.
+const PAYLOAD: &str = "ANABRANCH_MTU";
 /// A connected peer receives a ping after this time without control messages, so that a peer that is gone is detected.
 const PING_INTERVAL: Time = Time::from_us(1_000_000);
 /// Interval of the check which peers need a ping.
@@ -310,10 +312,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 log::say(Level::Warn, &format!("refused: {message}"));
             }
             Event::EcnDropped { peer } => {
-                log::say(Level::Warn, &format!("{}: {ECN_TEXT}", self.named(peer)));
+                log::say(Level::Warn, &format!("{} {ECN_TEXT}", self.named(peer)));
             }
             Event::Fragmented { peer, sizes } => {
-                let text = fragments_text(sizes);
+                let text = fragments_text(sizes, PAYLOAD);
                 log::say(Level::Warn, &format!("packets to {} are sent in fragments: {text}", self.named(peer)));
             }
             Event::Received { peer, stream, bytes, placed, .. } => {
@@ -376,10 +378,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 format!("{name} has packets of {theirs} B, this rank {ours} B: give both the same ANABRANCH_MTU")
             }
             CloseReason::Stalled(sizes) => {
-                format!("{name} acknowledged no data for {} s. {}", us as f64 / 1e6, path_text(sizes))
+                format!("{name} acknowledged no data for {} s. {}", us as f64 / 1e6, path_text(sizes, PAYLOAD))
             }
             CloseReason::Unreceived(sizes) => {
-                format!("{name} has disconnected, since this rank acknowledged none of its data. {}", path_text(sizes))
+                let path = path_here_text(sizes, PAYLOAD);
+                format!(
+                    "{name} has disconnected: it received no acknowledgement from this rank for its timeout. {path}"
+                )
             }
         }
     }

@@ -112,11 +112,18 @@ pub enum TransferError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The peer does not respond.
-    #[error("no reply from {0}: check that `anabranch serve` runs there on the same ports and that UDP passes")]
-    NoResponse(SocketAddr),
+    #[error(
+        "no reply from {at} for {timeout}: check that `anabranch serve` runs there on the same ports and that UDP passes"
+    )]
+    NoResponse {
+        /// Address of the peer.
+        at: SocketAddr,
+        /// Time waited, with the key that limits it.
+        timeout: String,
+    },
     /// The peer completed the handshake but does not acknowledge data.
     #[error(
-        "{at} is connected but acknowledges no data: {acknowledged} B are acknowledged, nothing more for {timeout}. {path}"
+        "{at} is connected but acknowledges no data: {acknowledged} B are acknowledged, nothing more for {timeout} (wire.give_up). {path}"
     )]
     Unacknowledged {
         /// Address of the peer.
@@ -207,15 +214,34 @@ pub fn close_reason_text(reason: CloseReason) -> String {
         CloseReason::Mtu { theirs, ours } => {
             format!("has packets of {theirs} B of payload, this endpoint {ours} B: both need the same wire.payload")
         }
-        CloseReason::Stalled(sizes) => format!("acknowledges no data. {}", path_text(sizes)),
+        CloseReason::Stalled(sizes) => format!("acknowledges no data. {}", path_text(sizes, PAYLOAD)),
         CloseReason::Unreceived(sizes) => {
-            format!("has disconnected, since none of its data was acknowledged. {}", path_text(sizes))
+            format!(
+                "has disconnected: it received no acknowledgement for its timeout. {}",
+                path_here_text(sizes, PAYLOAD)
+            )
         }
     }
 }
 
-/// Describes the path to a peer that acknowledges no data, as probes have shown.
-pub fn path_text(sizes: Sizes) -> String {
+/// Key of the size of packets in a scenario.
+pub const PAYLOAD: &str = "wire.payload";
+
+/// Describes the path from a peer that has lost this endpoint, as the peer's probes have shown.
+pub fn path_here_text(sizes: Sizes, payload: &str) -> String {
+    match sizes {
+        Sizes { passes: 0, .. } => "Nothing from this endpoint reached it: the path back to it drops packets".into(),
+        Sizes { fails: 0, passes } => format!(
+            "Its datagrams of {passes} B had replies, so the path passes data: the memory for messages here may be full \
+             (wire.max_buffered_bytes)"
+        ),
+        sizes => path_text(sizes, payload),
+    }
+}
+
+/// Describes the path to a peer that acknowledges no data, as probes have shown. `payload`: the key or variable of the size
+/// of packets.
+pub fn path_text(sizes: Sizes, payload: &str) -> String {
     match sizes {
         Sizes { passes: 0, .. } => {
             "Nothing came back from it, not even replies to small probes: it may have left, or the path to it or back drops packets".into()
@@ -224,19 +250,19 @@ pub fn path_text(sizes: Sizes) -> String {
             "Datagrams of {passes} B have replies, so the path passes data: its memory for messages may be full \
              (wire.max_buffered_bytes there)"
         ),
-        sizes => format!("The path drops large packets: {}", fragments_text(sizes)),
+        sizes => format!("The path drops large packets: {}", fragments_text(sizes, payload)),
     }
 }
 
-/// Remedy where [`anabranch_endpoint::Event::EcnDropped`] is reported.
-pub const ECN_TEXT: &str = "the path drops packets that are ECN-capable (ECT(0)) and passes others: packets to it are not ECN-capable from now \
-                            on, and congestion shows as loss alone; let the network pass ECT(0), or set wire.ecn=false at both endpoints";
+/// Remedy where [`anabranch_endpoint::Event::EcnDropped`] is reported, as a predicate of the peer.
+pub const ECN_TEXT: &str = "is behind a path that drops packets that are ECN-capable (ECT(0)) and passes others: packets to it are not \
+                            ECN-capable from now on, and congestion shows as loss alone; let the network pass ECT(0), or set wire.ecn=false at both endpoints";
 
 /// Returns the sizes that pass and that do not, with a remedy.
-pub fn fragments_text(Sizes { passes, fails }: Sizes) -> String {
+pub fn fragments_text(Sizes { passes, fails }: Sizes, payload: &str) -> String {
     format!(
         "datagrams of {passes} B have replies and those of {fails} B have none; raise the MTU of the path to {} B, or give both \
-         endpoints a smaller wire.payload (ANABRANCH_MTU)",
+         endpoints a smaller {payload}",
         fails + IP_AND_UDP
     )
 }
@@ -331,9 +357,10 @@ pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: T
         if now >= until {
             endpoint.close(peer);
             driver.finish()?;
-            return Err(driver.datapath().refusals(peer).map_or(TransferError::NoResponse(to.at), |(_, reason)| {
-                TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") }
-            }));
+            return Err(driver.datapath().refusals(peer).map_or(
+                TransferError::NoResponse { at: to.at, timeout: timeout.rounded().to_string() },
+                |(_, reason)| TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") },
+            ));
         }
         driver.wait(next.unwrap_or(until).min(until))?;
     }

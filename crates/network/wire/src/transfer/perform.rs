@@ -228,7 +228,7 @@ pub fn perform<D: Datapath>(
         endpoint.connect_over(now, peer, &destination.paths);
         peers.push(peer);
     }
-    let performance = Performance {
+    let mut performance = Performance {
         plan,
         conductor,
         departed: vec![false; peers.len()],
@@ -249,11 +249,17 @@ pub fn perform<D: Datapath>(
         drops_ecn: false,
         started,
     };
-    performance.run()
+    let ran = performance.run();
+    // Peers learn of failures too.
+    performance.driver.endpoint().0.close_all();
+    let left = performance.driver.finish();
+    ran?;
+    left?;
+    performance.report()
 }
 
 impl<D: Datapath> Performance<'_, D> {
-    fn run(mut self) -> Result<Report, TransferError> {
+    fn run(&mut self) -> Result<(), TransferError> {
         let mut last_poll: Option<Time> = None;
         loop {
             let next = self.driver.work()?;
@@ -268,8 +274,11 @@ impl<D: Datapath> Performance<'_, D> {
             if changed || last_poll.is_none_or(|at| now.saturating_sub(at) >= POLL_INTERVAL) {
                 last_poll = Some(now);
                 self.check_silence(now)?;
+                while let Some((at, reason)) = self.driver.datapath().poll_refusal() {
+                    self.conductor.notice("warning", Some(at), &format!("cannot be reached: {reason}"));
+                }
                 if !self.conductor.goes_on(&self.progress) {
-                    return self.end();
+                    return Ok(());
                 }
             }
             let waits_for_others = !is_done && self.began.is_none();
@@ -280,13 +289,7 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    fn end(mut self) -> Result<Report, TransferError> {
-        for (peer, departed) in self.peers.iter().zip(&self.departed) {
-            if !departed {
-                self.driver.endpoint().0.close(*peer);
-            }
-        }
-        self.driver.finish()?;
+    fn report(mut self) -> Result<Report, TransferError> {
         if !self.progress.done {
             return Err(TransferError::Interrupted);
         }
@@ -335,7 +338,8 @@ impl<D: Datapath> Performance<'_, D> {
                 }
                 Event::Fragmented { peer, sizes } => {
                     let at = self.driver.datapath().peer_at(peer);
-                    self.conductor.notice("fragmented", at, &super::fragments_text(sizes));
+                    let text = super::fragments_text(sizes, super::PAYLOAD);
+                    self.conductor.notice("fragmented", at, &format!("receives packets in fragments: {text}"));
                     self.fragmented = Some(sizes);
                 }
             }
@@ -466,7 +470,7 @@ impl<D: Datapath> Performance<'_, D> {
                 .datapath()
                 .refusals(peer)
                 .map(|(_, reason)| format!("This endpoint sends in vain: {reason}"));
-            let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes));
+            let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes, super::PAYLOAD));
             return Err(match reason {
                 CloseReason::TimedOut if self.round_trips[at].is_some() => {
                     TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(Sizes::default()) }
@@ -474,7 +478,9 @@ impl<D: Datapath> Performance<'_, D> {
                 CloseReason::Stalled(sizes) => {
                     TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(sizes) }
                 }
-                CloseReason::TimedOut => TransferError::NoResponse(to),
+                CloseReason::TimedOut => {
+                    TransferError::NoResponse { at: to, timeout: format!("{} (wire.give_up)", timeout.rounded()) }
+                }
                 _ => lost(to, reason),
             });
         }

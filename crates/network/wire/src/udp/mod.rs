@@ -22,9 +22,9 @@ use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use std::net::SocketAddrV4;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, IoSliceMut},
-    net::{SocketAddr, UdpSocket},
+    net::{IpAddr, SocketAddr, UdpSocket},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -44,6 +44,8 @@ const CLOCK_INTERVAL: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
 const TRIES: u32 = 64;
+/// Refusals of the kernel that are reported, with different addresses or errors.
+const MAX_REPORTED: usize = 64;
 
 /// UDP sockets, one per label, or one for an endpoint that only calls.
 #[derive(Debug)]
@@ -67,6 +69,9 @@ pub struct UdpPath {
     sent: [u64; 2],
     /// Datagrams that the kernel has refused, and its last error.
     refused: BTreeMap<PeerId, (u64, i32)>,
+    /// Addresses and errors to report, and those reported.
+    refusals: Vec<(SocketAddr, i32)>,
+    reported: BTreeSet<(IpAddr, i32)>,
     warning: Option<String>,
 }
 
@@ -159,6 +164,8 @@ impl UdpPath {
             turn: 0,
             sent: [0; 2],
             refused: BTreeMap::new(),
+            refusals: Vec::new(),
+            reported: BTreeSet::new(),
         })
     }
 
@@ -229,7 +236,7 @@ fn cannot_listen(at: SocketAddr, labels: u32, error: &io::Error) -> String {
 }
 
 /// Describes an error of the kernel in the words of its remedy.
-fn refusal(count: u64, code: i32) -> String {
+fn refusal(code: i32) -> String {
     let error = io::Error::from_raw_os_error(code);
     let remedy = match Errno::from_raw_os_error(code) {
         Errno::PERM => "; a firewall of this machine drops them",
@@ -239,7 +246,7 @@ fn refusal(count: u64, code: i32) -> String {
         Errno::ADDRNOTAVAIL | Errno::NETDOWN | Errno::NODEV | Errno::NXIO => "; the local address or interface is gone",
         _ => "",
     };
-    format!("the kernel refused {count} datagrams: {error}{remedy}")
+    format!("{error}{remedy}")
 }
 
 /// Returns `true` if the error may be an ICMP error that an earlier datagram of the socket has caused.
@@ -409,7 +416,14 @@ impl Datapath for UdpPath {
     }
 
     fn refusals(&self, peer: PeerId) -> Option<(u64, String)> {
-        self.refused.get(&peer).map(|(count, code)| (*count, refusal(*count, *code)))
+        self.refused
+            .get(&peer)
+            .map(|(count, code)| (*count, format!("the kernel refused {count} datagrams: {}", refusal(*code))))
+    }
+
+    fn poll_refusal(&mut self) -> Option<(SocketAddr, String)> {
+        let (at, code) = self.refusals.pop()?;
+        Some((at, format!("the kernel refuses datagrams to it: {}", refusal(code))))
     }
 
     fn sent(&self) -> [u64; 2] {
@@ -469,9 +483,14 @@ impl Datapath for UdpPath {
                 }
                 // Other errors may be transient: the transport retransmits. The endpoint finds the size that passes.
                 Err(error) => {
-                    if let (To::Peer(peer), Some(code)) = (to, error.raw_os_error()) {
+                    let code = error.raw_os_error().unwrap_or_default();
+                    if let To::Peer(peer) = to {
                         let (count, last) = self.refused.entry(peer).or_default();
                         (*count, *last) = (*count + run as u64, code);
+                    }
+                    // A flood from forged addresses fills no log.
+                    if self.reported.len() < MAX_REPORTED && self.reported.insert((destination.ip(), code)) {
+                        self.refusals.push((destination, code));
                     }
                 }
             }

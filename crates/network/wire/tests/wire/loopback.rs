@@ -127,6 +127,6 @@ fn missing_peer_is_reported_in_time() {
     let mut driver = driver(Settings { peer_timeout: Time::from_us(300_000), ..settings("ecmp", 1400) });
     let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
-    assert!(matches!(error, TransferError::NoResponse(to) if to == at), "{error}");
+    assert!(matches!(error, TransferError::NoResponse { at: to, .. } if to == at), "{error}");
     assert!(error.to_string().contains("anabranch serve"));
 }
