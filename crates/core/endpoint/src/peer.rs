@@ -94,6 +94,8 @@ pub(crate) struct Peer {
     pub(crate) fragments: u8,
     pub(crate) search: Option<Box<Search>>,
     pub(crate) next_search_at: Time,
+    /// End of the time for which its datagrams leave one by one.
+    pub(crate) single_until: Time,
     /// What the last search has found.
     pub(crate) sizes: Option<Sizes>,
     /// The path to it drops what is ECN-capable.
@@ -221,6 +223,11 @@ impl Peer {
     pub(crate) fn label(&self, path: u32, entropy: u32) -> u32 {
         let labels = &self.paths[path as usize % self.paths.len()];
         labels[entropy as usize % labels.len()]
+    }
+
+    /// Returns `true` if its datagrams leave one by one: what does not pass may be runs of them (GSO).
+    pub(crate) fn is_single(&self, now: Time) -> bool {
+        self.fragments > 1 || self.search.is_some() || now < self.single_until
     }
 
     pub(crate) fn uses_ecn(&self, settings: &Settings) -> bool {

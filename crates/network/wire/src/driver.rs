@@ -13,7 +13,8 @@ const MAX_ROUNDS: usize = 16;
 const CLOCK_END: Time = Time::from_us(212 * 86_400 * 1_000_000);
 /// Maximum time of [`Driver::finish`].
 const FINISH: Time = Time::from_us(1_000_000);
-const EMPTY_TRANSMIT: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
+const EMPTY_TRANSMIT: Transmit =
+    Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, is_single: false, payload: Bytes::new() };
 
 /// An endpoint with its datapath, whose errors the methods return.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub struct Driver<D> {
 
 /// Data first, then by peer, label, mark and class, then in order of creation. Datagrams to addresses keep their order.
 fn order_of(datagram: &Transmit, at: usize) -> u64 {
-    let Transmit { to, label, ecn, class, payload } = datagram;
+    let Transmit { to, label, ecn, class, payload, .. } = datagram;
     let of_peer = match to {
         To::Peer(peer) => u64::from(*peer) << 21 | u64::from(*label) << 9 | u64::from(*ecn) << 8 | u64::from(*class),
         To::Address(_) => 1 << 53,
@@ -230,11 +231,20 @@ impl<D: Datapath> Driver<D> {
         let batch: ArrayVec<Outbound<'_>, MAX_SEND_BATCH> = waiting
             .iter()
             .map(|at| {
-                let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
+                let (Transmit { to, label, ecn, class, payload, .. }, head) = &self.batch[usize::from(*at)];
                 Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload }
             })
             .collect();
-        let sent = self.datapath.send(&batch)?;
+        // Of a batch with single datagrams each one leaves alone.
+        let mut sent = 0;
+        let most = if waiting.iter().any(|at| self.batch[usize::from(*at)].0.is_single) { 1 } else { batch.len() };
+        for part in batch.chunks(most) {
+            let accepted = self.datapath.send(part)?;
+            sent += accepted;
+            if accepted < part.len() {
+                break;
+            }
+        }
         self.lateness.note_sent(sent, batch[..sent].iter().map(|datagram| datagram.size() as u64).sum());
         drop(batch);
         self.order[self.sent..self.sent + sent]

@@ -68,6 +68,8 @@ pub enum To {
 /// Destination and properties of a datagram that [`crate::Endpoint::poll_transmit`] has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
+    /// It shares no segmented datagram (GSO): the path may drop datagrams by the size of all segments together.
+    pub is_single: bool,
     /// Destination.
     pub to: To,
     /// Label that it carries.

@@ -212,6 +212,7 @@ fn forget(state: &mut State, peer: u32) {
 
 pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram_to(peer));
+    let timer_at = now + state.settings.request_timeout + state.pace(1, full, now);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let measures_full = known.samples.len() < state.settings.calibrations.max(1) as usize;
     let size = if measures_full { full } else { known.probe_base.datagram };
@@ -232,8 +233,8 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     // A cookie is valid for the label on which it arrived.
     known.cookie = None;
     known.awaiting_since.get_or_insert(now);
-    known.timer_at = now + state.settings.request_timeout;
-    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+    known.timer_at = timer_at;
+    state.timers.push(Reverse((timer_at, Timer::Peer { peer })));
     state.send_control(peer, label, request);
 }
 
@@ -247,16 +248,23 @@ pub(super) fn begin_calibration(state: &mut State, peer: u32, label: u32, now: T
     if only_short { sizes::search_first(state, peer, label, now) } else { send_request(state, peer, now) }
 }
 
-/// Doubles from four round trips to the request timeout, and beyond that once streams are open.
-fn sweep_interval(settings: &Settings, known: &Peer) -> Time {
-    let max = settings.request_timeout;
+/// Schedules the next round of probes. Intervals double from four round trips to the request timeout, and beyond that once
+/// streams are open.
+fn arm_sweep(state: &mut State, peer: u32, now: Time) {
+    let Some(known) = state.peer(peer) else { return };
+    let (max, silent) = (state.settings.request_timeout, known.silent_labels().len());
     let shortest = known.samples.iter().min().copied().unwrap_or(max);
     let early = (shortest * 4).max(MIN_SWEEP_INTERVAL) * (1 << known.sweeps.min(SWEEPS) >> 1);
-    if known.phase == Phase::Open {
+    let interval = if known.phase == Phase::Open {
         max * (1 << known.sweeps.saturating_sub(SWEEPS).min(MAX_BACKOFF))
     } else {
         early.min(max)
+    };
+    let at = known.swept_at + interval + state.pace(silent, silent * header::ECHO_BYTES, now);
+    if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+        known.timer_at = at;
     }
+    state.timers.push(Reverse((at, Timer::Peer { peer })));
 }
 
 /// Probes the labels over which no reply has come.
@@ -268,8 +276,7 @@ pub(super) fn sweep(state: &mut State, peer: u32, now: Time) {
         return;
     }
     (known.swept_at, known.sweeps) = (now, known.sweeps.saturating_add(1));
-    known.timer_at = now + sweep_interval(&state.settings, known);
-    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+    arm_sweep(state, peer, now);
     for label in silent {
         state.send_control(peer, label, Control::Probe { stream: LABELS, tag: label, size: 0, ecn: false });
     }
@@ -602,8 +609,7 @@ pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time)
     if known.silent_labels().is_empty() {
         return open(state, peer, now);
     }
-    known.timer_at = known.swept_at + sweep_interval(&state.settings, known);
-    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+    arm_sweep(state, peer, now);
 }
 
 fn open(state: &mut State, peer: u32, now: Time) {

@@ -24,6 +24,8 @@ const BARE_ECN: usize = BARE + 1;
 const FRAGMENTS: [u8; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Probes of a size without a reply after which it counts as dropped (`MAX_PROBES` of RFC 8899, section 5.1.2).
 const MAX_PROBES: u32 = 3;
+/// Time for which datagrams leave one by one after a timeout.
+pub(super) const SINGLE: Time = Time::from_us(1_000_000);
 /// Minimum time between two searches of a peer.
 const INTERVAL: Time = Time::from_us(1_000_000);
 
@@ -36,7 +38,8 @@ fn probe_of(state: &State, tag: usize) -> usize {
 /// Searches if the peer has acknowledged nothing new since `since`, or loses the peer if that is longer than its timeout, or if
 /// it `is_silent` for as long. Returns `false` if the peer is lost.
 pub(super) fn note_stall(state: &mut State, peer: u32, since: Time, label: u32, is_silent: bool, now: Time) -> bool {
-    let (stalled, pause) = (now.saturating_sub(since), state.settings.request_timeout);
+    let pause = state.settings.request_timeout + state.pace(1, state.longest_datagram_to(peer), now);
+    let stalled = now.saturating_sub(since);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     if is_silent || stalled > state.settings.peer_timeout {
         // What an earlier search found is not the reason.
@@ -62,18 +65,21 @@ pub(super) fn search_first(state: &mut State, peer: u32, label: u32, now: Time) 
     send_probes(state, peer, now);
 }
 
-/// Sends a probe of each size.
+/// Sends a probe of each size: those that are dropped sooner first, so that a slow reply is not taken for a dropped probe.
 fn send_probes(state: &mut State, peer: u32, now: Time) {
-    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
-    let wait = state.settings.request_timeout.max(known.initial_rtt * 2);
-    let Some(search) = &mut known.search else { return };
+    let Some(known) = state.peer(peer) else { return };
+    let is_sent = |tag: &usize| FRAGMENTS.get(*tag).is_none_or(|fragments| *fragments >= known.fragments);
+    let ecn = known.uses_ecn(&state.settings).then_some(BARE_ECN);
+    let tags = (0..BARE).filter(is_sent).chain(ecn).chain([BARE]);
+    let probes: Vec<(usize, usize)> = tags.map(|tag| (tag, probe_of(state, tag))).collect();
+    let bytes = probes.iter().map(|(_, size)| size).sum();
+    let wait = state.settings.request_timeout.max(known.initial_rtt * 2) + state.pace(probes.len(), bytes, now);
+    let Some(search) = state.peers[peer as usize].as_mut().and_then(|known| known.search.as_mut()) else { return };
     (search.sent, search.due) = (search.sent + 1, now + wait);
-    let (label, due, least, ecn) = (search.label, search.due, known.fragments, known.uses_ecn(&state.settings));
+    let (label, due) = (search.label, search.due);
     state.timers.push(Reverse((due, Timer::Search { peer })));
-    // The shortest first: none of them shares a segmented datagram (GSO), which virtual devices pass regardless of its size.
-    let last = if ecn { BARE_ECN } else { BARE };
-    for tag in (0..=last).rev().filter(|tag| FRAGMENTS.get(*tag).is_none_or(|fragments| *fragments >= least)) {
-        let (size, ecn) = (probe_of(state, tag), tag == BARE_ECN);
+    for (tag, size) in probes {
+        let ecn = tag == BARE_ECN;
         state.send_control(peer, label, Control::Probe { stream: SIZES, tag: tag as u32, size, ecn });
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Balancer, Entropy, Flow, Nic, Settings,
     event::Event,
-    header::{Greeting, Protection},
+    header::{self, Greeting, Protection},
     pacer::Pacer,
     peer::Peer,
     stream::{First, Outgoing, Spares},
@@ -226,6 +226,14 @@ impl State {
     pub(super) fn probe_datagram(&self) -> Option<usize> {
         let payload = self.settings.scheme.capabilities().probe_payload()?;
         Some(self.settings.probe_datagram(payload))
+    }
+
+    /// Returns the time until datagrams that are sent now have left, and as many replies: the other endpoint may be as slow.
+    pub(super) fn pace(&self, datagrams: usize, bytes: usize, now: Time) -> Time {
+        let datagrams = (datagrams + self.control.len()) as u64;
+        let bytes =
+            bytes as u64 + self.control.len() as u64 * header::ECHO_BYTES as u64 + datagrams * self.settings.overhead;
+        self.pacer.free_at().saturating_sub(now) + self.settings.rate.wire_time(bytes) * 2
     }
 
     pub(super) fn peer(&self, peer: u32) -> Option<&Peer> {

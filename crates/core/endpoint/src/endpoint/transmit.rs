@@ -48,6 +48,7 @@ struct Sent {
     psn: u64,
     again: bool,
     drops_ecn: bool,
+    is_single: bool,
 }
 
 /// Writes header and head of a datagram with these bytes of a message; returns the rest of the payload.
@@ -125,7 +126,9 @@ impl Egress<Outgoing> for WireEgress<'_> {
             let from = (u64::from(index) * mtu) as usize;
             let mut to = (from + mtu as usize).min(message.len() as usize);
             let known = self.peers.get_mut(flow_peer as usize).and_then(Option::as_mut);
-            let (count, drops_ecn) = known.as_ref().map_or((1, false), |known| (known.fragments, known.drops_ecn));
+            let (count, drops_ecn, is_single) = known
+                .as_ref()
+                .map_or((1, false, false), |known| (known.fragments, known.drops_ecn, known.is_single(start)));
             let mut session = known.and_then(|known| known.session.as_deref_mut());
             let mut data = Data {
                 stream,
@@ -153,8 +156,8 @@ impl Egress<Outgoing> for WireEgress<'_> {
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);
             size = self.out.len() + payload.len();
-            self.sent =
-                Some(Sent { payload, class: message.class, peer: flow_peer, tag: packet.tag, psn, again, drops_ecn });
+            let (peer, class, tag) = (flow_peer, message.class, packet.tag);
+            self.sent = Some(Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single });
         }
         // One datagram at a time: the line is free again later than now, even if the pacer makes up for lost time.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
@@ -187,18 +190,18 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
         sealing::seal_control(state, peer, &control, out);
         state.pacer.occupy(now, out.len());
         let known = state.peers.get_mut(peer as usize).and_then(Option::as_mut);
-        let class = known.map_or(0, |known| {
+        let (class, is_single) = known.map_or((0, false), |known| {
             known.control = known.control.saturating_sub(1);
-            known.class
+            (known.class, known.is_single(now))
         });
         let ecn = matches!(control, Control::Probe { ecn: true, .. });
-        return Some(Transmit { to: To::Peer(peer), label, ecn, class, payload: Bytes::new() });
+        return Some(Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload: Bytes::new() });
     }
     if let Some((to, label, control)) = state.replies.pop_front() {
         write(state, NO_PEER, &control, now, out);
         sealing::seal_control(state, NO_PEER, &control, out);
         state.pacer.occupy(now, out.len());
-        return Some(Transmit { to, label, ecn: false, class: 0, payload: Bytes::new() });
+        return Some(Transmit { to, label, ecn: false, class: 0, is_single: false, payload: Bytes::new() });
     }
     if let Some((transmit, bytes)) = state.fragments.pop_front() {
         *out = bytes;
@@ -231,7 +234,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     while let Some(slot) = state.blocked.pop() {
         state.arm(slot, now);
     }
-    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn }) = served.zip(sent)?;
+    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single }) = served.zip(sent)?;
     state.arm(slot, now);
     let (label, labels) = (state.label(slot, tag), state.settings.labels);
     let flow = &mut state.flows[slot as usize];
@@ -240,7 +243,8 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     if let Some(watched) = &mut flow.of.watched {
         watched.note_sent(now, psn, label, out.len() + payload.len(), again);
     }
-    let transmit = Transmit { to: To::Peer(peer), label, ecn: state.settings.ecn && !drops_ecn, class, payload };
+    let ecn = state.settings.ecn && !drops_ecn;
+    let transmit = Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload };
     if !state.parts.is_empty() {
         let rest = Transmit { payload: Bytes::new(), ..transmit };
         state.fragments.extend(state.parts.drain(..).map(|bytes| (rest.clone(), bytes)));

@@ -99,6 +99,40 @@ fn transfers_go_on_in_fragments() {
     });
 }
 
+/// From the least rate on, at one endpoint or both, nothing slow is taken for dropped: no fragments, no silent labels, no loss.
+#[test]
+fn slow_endpoints_are_no_black_holes() {
+    try_seeds(0..60, |seed| {
+        let mut draws = Stream::keyed(seed, 0, "slow endpoints");
+        let scheme = HostParameters::ALL[draws.below(HostParameters::ALL.len() as u64) as usize].name;
+        let mtu: u64 = [500, 1_408, 4_096, 8_888][draws.below(4) as usize];
+        let mut draw = |at: usize| if at == 0 { 100_000 } else { 100_000 * 10u64.pow(draws.below(5) as u32) };
+        let rates = [draw(usize::from(seed % 2 > 0)), draw(usize::from(seed % 3 > 0))].map(Rate);
+        let slow = rates.map(|rate| Settings { rate, peer_timeout: Time::from_ms(10_000), ..settings(scheme, mtu) });
+        let link = Link::new(Rate::gbps(10), Time::from_us(5 + draws.below(20_000)));
+        let mut pair = Pair::new(1, &link, slow);
+        pair.send(0, 0, vec![1u8; 10_000]);
+        let what = format!("{scheme}, {mtu} B, {rates:?}");
+        let done = |pair: &Pair| pair.sent[0].len() == 1 || !pair.lost.is_empty();
+        let mut arrived = pair.run(Time::from_ms(30_000), &mut { done });
+        if arrived && pair.lost.is_empty() {
+            for host in [0, 1] {
+                pair.send(host, 1, vec![2u8; 10_000]);
+            }
+            let done = |pair: &Pair| (pair.sent[0].len(), pair.sent[1].len()) == (2, 1) || !pair.lost.is_empty();
+            arrived = pair.run(Time::from_ms(60_000), &mut { done });
+        }
+        let found = [0, 1].map(|host: usize| pair.hosts[host].endpoint().0.fragmented(0));
+        if !arrived || !pair.lost.is_empty() || found != [None; 2] || pair.drops_ecn != [0; 2] || pair.silent > 0 {
+            let (lost, ecn, silent) = (&pair.lost, pair.drops_ecn, pair.silent);
+            return Err(format!(
+                "{what}: lost {lost:?}, {found:?}, ECN {ecn:?}, {silent} reports of silent labels, {arrived}"
+            ));
+        }
+        Ok(())
+    });
+}
+
 /// A probe of 28 B passes, the smallest fragment (64 + 63 B) does not: both endpoints end within the timeout, with both
 /// sizes, although short messages pass in both directions all the time.
 #[test]

@@ -32,6 +32,8 @@ pub struct Pair {
     pub lost: Vec<Event>,
     /// Reports that the path drops what is ECN-capable.
     pub drops_ecn: [usize; 2],
+    /// Reports of silent labels.
+    pub silent: usize,
     /// Number of the first message of each stream.
     pub first: u64,
     /// Maximum of either host: bytes, and packets, messages and timers.
@@ -63,6 +65,7 @@ impl Pair {
             times: Default::default(),
             lost: Vec::new(),
             drops_ecn: [0; 2],
+            silent: 0,
             first: 0,
             held: (0, 0),
         }
@@ -84,7 +87,8 @@ impl Pair {
                 self.held = (self.held.0.max(held.0), self.held.1.max(held.1));
                 while let Some(event) = endpoint.poll_event() {
                     match event {
-                        Event::Open { .. } | Event::Silent { .. } => {}
+                        Event::Open { .. } => {}
+                        Event::Silent { .. } => self.silent += 1,
                         Event::Received { stream, message, bytes, .. } => {
                             let messages = self.received[me].entry(stream).or_default();
                             assert_eq!(messages.len() as u64, message - self.first, "in order, each once");
