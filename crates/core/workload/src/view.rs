@@ -158,7 +158,7 @@ impl Context<'_> {
         let (needed, left) = (size(flows as f64), size(self.room as f64));
         let message = format!(
             "this makes {flows} flows, which take about {needed} of memory, and {left} are left of the \
-             memory_limit of [run] (by default what this machine has)"
+             memory limit (`memory_limit` of [run], else this machine, its control group or `ulimit -v`)"
         );
         Err(WorkloadError::of_key(key, message))
     }

@@ -153,7 +153,7 @@ impl fmt::Display for TooManyPackets {
         write!(
             f,
             "run.memory_limit: more than {} packets are under way at once, which take {held} of memory, all that \
-             `memory_limit` of [run] (by default what this machine and `ulimit -v` allow) leaves for them",
+             the memory limit leaves for them (`memory_limit` of [run], else this machine, its control group or `ulimit -v`)",
             self.0
         )
     }

@@ -43,7 +43,7 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
 pub(crate) fn hold(plan: &Plan<'_>, packets: &Packets, bytes: u64, now: u64) -> Result<(), String> {
     let Some(limit) = packets.hold_series(bytes) else { return Ok(()) };
     Err(format!(
-        "measure.series_interval: found {}: at {} the time series of this run exceed {}, what `memory_limit` of [run] leaves for them and packets; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
+        "measure.series_interval: found {}: at {} the time series of this run exceed {}, what the memory limit leaves for them and packets (`memory_limit` of [run], else this machine, its control group or `ulimit -v`); use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
         plan.measure.series_interval,
         Time::from_ps(now),
         Bytes(limit).rounded()

@@ -2,8 +2,10 @@
 
 use crate::tree::Place;
 use anabranch_input::escaped;
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
-use std::{fmt, sync::Arc};
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, NamedSource, SourceCode, SourceSpan, SpanContents,
+};
+use std::{fmt, ops::Range, sync::Arc};
 
 /// Error in the user's input.
 #[derive(Clone, Debug)]
@@ -24,8 +26,11 @@ struct Parts {
 /// Maximum number of errors that are kept of a scenario, the first places.
 const MAX_KEPT: usize = 100;
 
-/// Maximum length in bytes of a message, or of a line of its source, that is shown.
+/// Maximum length in bytes of a message.
 const MAX_SHOWN: usize = 4000;
+
+/// Maximum length in bytes of a line of the source that is shown whole; of longer ones as much around the place is.
+const MAX_LINE: usize = 200;
 
 fn shortened(message: &str) -> String {
     let keep = MAX_SHOWN / 2;
@@ -47,10 +52,22 @@ fn start_of(place: &Place) -> usize {
     start
 }
 
-/// Returns the line around a byte.
-fn line_at(text: &str, at: usize) -> &str {
+/// Returns the line around a byte, without its end.
+fn line_at(text: &str, at: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    text[start..].lines().next().unwrap_or_default()
+    start..start + text[start..].lines().next().map_or(0, str::len)
+}
+
+/// Returns what is shown of the line around a byte.
+fn shown_at(text: &str, at: usize) -> Range<usize> {
+    let line = line_at(text, at);
+    if line.len() <= MAX_LINE {
+        return line;
+    }
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let from = (line.start.max(at.saturating_sub(MAX_LINE / 2))..=at).find(is_boundary).unwrap_or(at);
+    let to = (at..=line.end.max(at).min(at + MAX_LINE / 2)).rev().find(is_boundary).unwrap_or(at);
+    from..to
 }
 
 impl ScenarioError {
@@ -91,14 +108,7 @@ impl ScenarioError {
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.0.code = Some(Arc::clone(place.source.shown()));
-        // Longer lines are not shown: a marked place in them would be hard to find.
-        let is_long = line_at(&place.source.text, start_of(&place)).len() > MAX_SHOWN;
         self.0.place = Some(place);
-        if is_long && let Some((line, column)) = self.line_column() {
-            self.0.message =
-                format!("{}:{line}:{column}: {}", escaped(self.source_name().unwrap_or_default()), self.0.message);
-            self.0.code = None;
-        }
         self
     }
 
@@ -137,9 +147,10 @@ impl ScenarioError {
         Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
     }
 
-    /// Returns the line of the place, control characters masked.
+    /// Returns the line of the place, of a long one the part around it, control characters masked.
     pub fn source_line(&self) -> Option<&str> {
-        Some(line_at(self.0.code.as_ref()?.inner(), start_of(self.0.place.as_ref()?)))
+        let (text, at) = (self.0.code.as_ref()?.inner(), start_of(self.0.place.as_ref()?));
+        text.get(shown_at(text, at))
     }
 
     /// Returns the further errors that were found with this one, in the order of their places.
@@ -218,19 +229,48 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
+/// The line of the place and its neighbours, as far as they are short. It is quoted without a pass over the whole text for each
+/// error.
+impl SourceCode for Parts {
+    fn read_span<'a>(
+        &'a self,
+        _span: &SourceSpan,
+        before: usize,
+        _after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let (Some(code), Some(place)) = (&self.code, &self.place) else { return Err(MietteError::OutOfBounds) };
+        let (text, at) = (code.inner().as_str(), start_of(place));
+        let (line, mut shown) = (line_at(text, at), shown_at(text, at));
+        let mut first = text[..line.start].matches('\n').count();
+        let mut column = text[line.start..shown.start].chars().count();
+        if before == 0 {
+            column = text[line.start..at].chars().count();
+        } else if shown == line {
+            let is_short = |line: &Range<usize>| line.len() <= MAX_LINE;
+            let previous = line.start.checked_sub(1).map(|end| line_at(text, end)).filter(is_short);
+            let next = text[line.end..].find('\n').map(|end| line_at(text, line.end + end + 1)).filter(is_short);
+            first -= usize::from(previous.is_some());
+            shown = previous.map_or(shown.start, |line| line.start)..next.map_or(shown.end, |line| line.end);
+        }
+        let span = SourceSpan::from(shown.clone());
+        let (name, data) = (code.name().to_string(), &text.as_bytes()[shown]);
+        Ok(Box::new(MietteSpanContents::new_named(name, data, span, first, column, 1)))
+    }
+}
+
 impl Diagnostic for ScenarioError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.0.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.0.code.as_ref().map(|code| code as &dyn SourceCode)
+        self.0.code.as_ref().map(|_| &*self.0 as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let place = self.0.place.as_ref()?;
-        let end = place.source.text.len();
-        let (start, stop) = (place.span.start.min(end), place.span.end.min(end));
+        let start = start_of(place);
+        let stop = place.span.end.min(shown_at(&place.source.text, start).end);
         let label = LabeledSpan::new(Some("here".into()), start, stop.saturating_sub(start));
         Some(Box::new(std::iter::once(label)))
     }

@@ -74,7 +74,11 @@ impl Budget {
         if bytes == 0 || self.taken <= self.limit {
             return Ok(());
         }
-        Err(self.refused(format!("{what} take about {} of memory", size(bytes))))
+        let others = match self.taken - bytes.min(self.taken) {
+            0 => String::new(),
+            _ => format!(", with the topology and all that was counted before {}", size(self.taken)),
+        };
+        Err(self.refused(format!("{what} take about {} of memory{others}", size(bytes))))
     }
 
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
@@ -93,8 +97,9 @@ impl Budget {
 
     fn refused(&self, message: String) -> ScenarioError {
         let limit = size(self.limit);
+        let set = if self.whose.contains("[run]") { "give a larger" } else { "raise that limit, or set a" };
         ScenarioError::new(format!("{message}, and {} {limit}", self.whose))
-            .help("make it smaller, or give a larger `memory_limit` in [run] if the estimate is too high")
+            .help(format!("make it smaller, or {set} `memory_limit` in [run] if the estimate is too high"))
     }
 }
 
@@ -117,6 +122,9 @@ mod tests {
         some.take_topology(&scale, 2).unwrap();
         assert_eq!(some.left(), 537_600);
         assert!(some.check_file(107_520).is_ok() && some.check_file(107_521).is_err(), "five times the file");
+        // 10,462,400 B and 537,601 B.
+        let error = some.take(537_601, "rows").unwrap_err().to_string();
+        assert!(error.contains("about 537.6 kB") && error.contains("11.0 MB, and `memory_limit`"), "{error}");
     }
 
     #[test]

@@ -750,6 +750,35 @@ fn errors_of_a_large_file_are_bounded() {
     assert!(all.iter().max().unwrap() - all.iter().min().unwrap() < text.len(), "one copy");
 }
 
+/// Of a value over many lines, or in a long one, at most 200 B around the place are quoted, by [`miette`] too.
+#[test]
+fn quotes_are_short() {
+    use miette::{Diagnostic, SourceCode};
+    let lines = "x\n".repeat(100_000);
+    let values =
+        [format!("\"\"\"{lines}\"\"\""), format!("\"{}\"", "é".repeat(100_000)), format!("[{}]", "1, ".repeat(9_999))];
+    for value in values {
+        for text in
+            [format!("{GOOD}\nwrong_key = {value}\nmore = 1\n"), GOOD.replace("radix = 4", &format!("radix = {value}"))]
+        {
+            let error = error_of(&text, &[]);
+            let label = error.labels().unwrap().next().unwrap();
+            assert!(error.source_line().unwrap().len() <= 200 && label.len() <= 200, "{} B", label.len());
+            let line = |at: usize| 1 + text[..at].matches('\n').count();
+            for context in [0, 1] {
+                let read = error.source_code().unwrap().read_span(label.inner(), context, context).unwrap();
+                let (shown, from) = (std::str::from_utf8(read.data()).unwrap(), read.span().offset());
+                assert!(shown.len() <= 3 * 200 + 2 && shown.lines().count() <= 3, "{shown}");
+                assert_eq!((&text[from..from + shown.len()], read.line() + 1), (shown, line(from)));
+                assert!(from <= label.offset() && label.offset() + label.len() <= from + shown.len(), "{shown}");
+            }
+            let (row, column) = error.line_column().unwrap();
+            let header = error.source_code().unwrap().read_span(label.inner(), 0, 0).unwrap();
+            assert_eq!((header.line() + 1, header.column() + 1), (row, column));
+        }
+    }
+}
+
 #[test]
 fn all_mistakes_of_a_file_are_found_at_once() {
     let text = GOOD
