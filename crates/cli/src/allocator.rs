@@ -4,12 +4,16 @@ use anabranch::at_limit;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     io::Write,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 #[global_allocator]
 static ALLOCATOR: OrMessage = OrMessage;
 
 struct OrMessage;
+
+/// Another thread writes the message.
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 #[allow(unsafe_code)]
 // SAFETY: all calls are passed on to the system's allocator, whose results are returned unless they are null.
@@ -50,14 +54,18 @@ fn refused(bytes: usize) -> ! {
     ended(format_args!("{bytes} B more"))
 }
 
-/// Writes without allocation: need and limit are in the message.
+/// Writes without allocation, once: need and limit are in the message.
 fn ended(needed: std::fmt::Arguments<'_>) -> ! {
+    while ENDED.swap(true, Ordering::Relaxed) {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
     let mut error = std::io::stderr();
     let _ = write!(error, "error: memory ran out: the program needs {needed}, and ");
     let _ = match at_limit::address_space() {
         Some(limit) => write!(error, "the limit of the address space (`ulimit -v`) allows {limit} B in all"),
         None => write!(error, "the system gives no more"),
     };
-    let _ = writeln!(error, "; make the input smaller, run fewer at a time (`--jobs`), or allow more");
+    let _ =
+        writeln!(error, "; make the input smaller, use fewer threads where the command has `--threads`, or allow more");
     at_limit::exit_at_once(2)
 }

@@ -139,3 +139,41 @@ fn file_lists_every_message_in_sources() {
     let missing: Vec<String> = all.iter().filter(|parts| !has(parts)).map(|parts| parts.join("{}")).collect();
     assert!(missing.is_empty(), "add a command that causes each to messages.txt:\n{}", missing.join("\n"));
 }
+
+/// Options are those of a command; variables are for messages of what reads them, the plugin and its commands.
+#[test]
+fn messages_name_options_and_variables_that_exist() {
+    let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let commands = fs::read_to_string(cli.join("../../docs/reference/commands.md")).unwrap();
+    let option = Regex::new(r"(?:^|[\s`(=])--([a-z][a-z-]+)").unwrap();
+    let known: Vec<String> = option.captures_iter(&commands).map(|found| found[1].to_string()).collect();
+    let (string, variable) =
+        (Regex::new(r#""(?:[^"\\]|\\[\s\S])*""#).unwrap(), Regex::new(r#"^"ANABRANCH_[A-Z_]*"$"#).unwrap());
+    let mut wrong = String::new();
+    for (folder, is_cli) in
+        [("cli/src", true), ("core", false), ("simulator", false), ("studies", false), ("network", false)]
+    {
+        let mut files = Vec::new();
+        sources(&cli.join("..").join(folder), &mut files);
+        let plugin = ["/tests/", "build.rs", "network/nccl", "network/collective"];
+        files.retain(|file| file.extension().is_some_and(|of| of == "rs"));
+        for file in
+            files.iter().map(|file| file.to_str().unwrap()).filter(|file| !plugin.iter().any(|of| file.contains(of)))
+        {
+            let text = fs::read_to_string(file).unwrap();
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().replace("'\"'", "");
+            let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+            for literal in string.find_iter(&code.join("\n")).map(|found| found.as_str()) {
+                let options = option.captures_iter(literal).map(|found| found[1].to_string());
+                // Cargo has its own.
+                if is_cli && !literal.contains("cargo ") && options.into_iter().any(|name| !known.contains(&name)) {
+                    wrong += &format!("{file}: no command has this option: {literal}\n");
+                }
+                if !is_cli && literal.contains("ANABRANCH_") && !variable.is_match(literal) {
+                    wrong += &format!("{file}: names a variable: {literal}\n");
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
