@@ -152,8 +152,16 @@ pub(super) fn goodput(bytes: u64, took: Time) -> (Option<f64>, String) {
     (Some(rate), rate_text(rate))
 }
 
+/// Three digits, as [`Time::rounded`].
 fn rate_text(rate: f64) -> String {
-    if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) }
+    let units = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)];
+    let (name, scale) = units.into_iter().find(|(_, scale)| rate >= scale * 0.9995).unwrap_or(("bit/s", 1.0));
+    let decimals = match rate / scale {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{:.decimals$} {name}", rate / scale)
 }
 
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
@@ -251,13 +259,16 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let to = all[0];
     let scenario = scenario(options, arguments.seed)?;
     let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
-    if scenario.wire.datapath != DatapathKind::Udp {
+    if scenario.wire.datapath == DatapathKind::Udp {
+        all.iter().try_for_each(|at| check_ports(*at, settings.labels))?;
+    } else {
         from(arguments, to, scenario.wire.datapath)?;
     }
     if scenario.wire.datapath == DatapathKind::Rc {
         return verbs::send(arguments, to, &scenario, &settings);
     }
     let (name, labels) = (settings.scheme.name(), settings.labels);
+    let mut tried: Vec<String> = Vec::new();
     let (sent, to, paths) = if scenario.wire.datapath == DatapathKind::Uc {
         let endpoint = Endpoint::new(settings);
         let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
@@ -272,10 +283,17 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         let destination = Destination { at: to, paths: paths.clone() };
         (send_over(Driver::new(endpoint, path), destination, scenario.seed, arguments.bytes.0)?, to, paths)
     } else {
-        let (driver, to) = reach(arguments, &all, &scenario, &settings)?;
+        let (driver, to) = reach(arguments, &all, &scenario, &settings, &mut tried)?;
         let paths = to.paths.clone();
         let at = to.at;
-        (send_over(driver, to, scenario.seed, arguments.bytes.0)?, at, paths)
+        let sent = send_over(driver, to, scenario.seed, arguments.bytes.0).map_err(|failure| match failure {
+            Failure::Input(error) if !tried.is_empty() => {
+                let (name, others) = (&arguments.to, tried.join(", "));
+                Failure::input(format!("{error}; the other addresses of {name} were tried before: {others}"))
+            }
+            other => other,
+        });
+        (sent?, at, paths)
     };
     if !sent.silent.is_empty() {
         let ports = (scenario.wire.datapath == DatapathKind::Udp).then_some(to);
@@ -283,6 +301,20 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     }
     print_sent(&sent, to, name, (labels, &paths), options.format);
     Ok(())
+}
+
+/// Checks that `labels` ports from that of an address on may be those of a peer.
+fn check_ports(at: SocketAddr, labels: u32) -> Result<(), Failure> {
+    let wrong = |what: String| Err(Failure::input(format!("--to: found {at}: {what}")));
+    match at.port() {
+        _ if at.ip().is_multicast() => wrong("a multicast address, expected that of a host".into()),
+        0 => wrong("port 0, expected the first port of `serve`".into()),
+        port if u32::from(port) + labels > 1 << 16 => {
+            let last = (1 << 16) - labels;
+            wrong(format!("{labels} labels take as many ports, and ports end at 65535; expected a port up to {last}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Time for which an address is tried before the next one of its name.
@@ -294,16 +326,20 @@ fn reach(
     all: &[SocketAddr],
     scenario: &Scenario,
     settings: &Settings,
+    tried: &mut Vec<String>,
 ) -> Result<(Driver<UdpPath>, Destination), Failure> {
     let (last, others) = all.split_last().expect("an address");
     for at in others {
-        let tried = make(arguments, *at, scenario, settings).and_then(|(mut driver, to)| {
+        let made = make(arguments, *at, scenario, settings).and_then(|(mut driver, to)| {
             let connected = transfer::connect(&mut driver, &to, TRY.min(settings.peer_timeout));
             connected.map(|()| (driver, to)).map_err(|error| Failure::input(error.to_string()))
         });
-        match tried {
+        match made {
             Ok(made) => return Ok(made),
-            Err(Failure::Input(error)) => note(&format!("{error}; trying the next address of {}", arguments.to)),
+            Err(Failure::Input(error)) => {
+                tried.push(at.to_string());
+                note(&format!("{error}; trying the next address of {}", arguments.to));
+            }
             Err(other) => return Err(other),
         }
         if interrupted() {
@@ -443,6 +479,10 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
     let over = paths.map_or_else(String::new, |paths| format!(", paths found: {}", paths.len()));
     let took = sent.record.confirmed.saturating_sub(sent.record.due);
     let (rate, text) = goodput(sent.record.summary.bytes, sent.record.received_in);
+    // Round trips before and after, and the wait for the confirmation, are in `took` alone.
+    let over_time = rate.map_or_else(String::new, |_| {
+        format!(", over the {} in which the receiver got it", sent.record.received_in.rounded())
+    });
     let (c, summary, [datagrams, calls]) = (sent.counters, sent.record.summary, sent.calls);
     let per_call = (calls > 0).then(|| datagrams as f64 / calls as f64);
     if per_call.is_some_and(|per_call| per_call < 2.0) && c.packets >= FEW_PACKETS {
@@ -497,7 +537,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
                 &["what", "value"],
                 &[
                     row("sent", format!("{} B to {to} in {}", count(summary.bytes), took.rounded())),
-                    row("goodput", text),
+                    row("goodput", format!("{text}{over_time}")),
                     row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
                     row("scheme", format!("{scheme} over {labels} labels{over}")),
                     row(

@@ -88,6 +88,12 @@ fn times_are_short_and_single_packets_are_noted() {
             .collect();
         assert!(!times.is_empty() && times.iter().all(|time| time.len() <= 4), "{times:?} in {text}");
     }
+    // 1 MB at 50 Mbit/s take 160 ms, and the goodput is over the time beside it.
+    let line = stdout(&sent).lines().find(|line| line.starts_with("goodput")).unwrap().to_string();
+    let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let ["goodput", rate, "Mbit/s", "over", "the", time, "ms", ..] = words[..] else { panic!("{line}") };
+    let product = rate.parse::<f64>().unwrap() * time.parse::<f64>().unwrap();
+    assert!((product / 8_000.0 - 1.0).abs() < 0.01, "1 MB are 8,000 Mbit/s times ms: {line}");
     let calls = stdout(&sent).lines().find_map(|line| line.strip_prefix("packets per system call").map(str::to_string));
     assert!(calls.is_some_and(|calls| calls.trim().starts_with("1.")), "{}", stdout(&sent));
     assert!(stderr(&sent).contains("GSO") && stderr(&sent).contains("loopback"), "{}", stderr(&sent));
@@ -261,7 +267,29 @@ fn invalid_transfers_are_refused_in_one_message() {
             );
         }
     }
-    message(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
+    message(
+        &["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"],
+        &["127.0.0.1:9 for 200 ms (wire.give_up)", "anabranch serve", "(ICMP: Connection refused"],
+    );
+    for (to, words) in [
+        ("127.0.0.1:65529", "8 labels take as many ports"),
+        ("127.0.0.1:0", "port 0"),
+        ("224.0.0.1:7000", "multicast"),
+        ("[ff02::1%lo]:7000", "multicast"),
+    ] {
+        message(&["send", "--to", to], &["--to: found", words]);
+    }
+    message(&["send", "--to", "127.0.0.1:9", "--bytes", "1025TiB"], &["--bytes", "at most 1024TiB"]);
+    message(&["send", "--to", "127.0.0.1:9", "--from", "fe80::1"], &["--from", "fe80::1%eth0"]);
+    for (at, words) in [
+        ("127.0.0.1:65529", "ports end at 65535"),
+        ("224.0.0.1:7000", "multicast or broadcast"),
+        ("255.255.255.255:7000", "multicast or broadcast"),
+    ] {
+        let output = folder.run(&["serve", "--at", at]);
+        assert_eq!((code(&output), stdout(&output)), (2, String::new()), "{at}");
+        assert!(stderr(&output).contains(words) && !stderr(&output).contains("invalid input"), "{}", stderr(&output));
+    }
     message(
         &["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"],
         &["[wire]", "lables", "did you mean `labels`?"],

@@ -120,6 +120,34 @@ fn sender_that_gives_up_says_bye() {
     });
 }
 
+/// A router that drops by the size of all segments of a datagram (GSO): packets of 1436 B pass one by one, or none do.
+#[test]
+fn segmented_datagrams_may_be_what_is_dropped() {
+    if Command::new("nft").arg("--version").output().is_err() {
+        return anabranch_testkit::skip("running nft", "install nftables");
+    }
+    apart::apart("segmented_datagrams_may_be_what_is_dropped", || {
+        shell(NETWORK);
+        let folder = Folder::new("path-gso");
+        let filter = "ip netns exec r nft -f - <<E\nadd table inet x\nadd chain inet x f { type filter hook forward priority 0; }\n";
+        for (least, fragments) in [(1_000, true), (1_501, false)] {
+            shell(&format!("{filter}flush chain inet x f\nadd rule inet x f meta length {least}-65535 drop\nE"));
+            let mut server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000", "--once"]);
+            thread::sleep(Duration::from_millis(300));
+            let set = ["--set", "wire.run_length=16", "--set", "wire.give_up=5s"];
+            let words = ["send", "--to", "10.7.2.2:7000", "--bytes", "4MiB", "--format", "json"];
+            let sent = within(&folder, "a", &[&words[..], &set].concat()).wait_with_output().unwrap();
+            if code(&sent) != 0 {
+                server.kill().unwrap();
+            }
+            assert_eq!((code(&sent), server.wait().unwrap().success()), (0, true), "{}", stderr(&sent));
+            assert_eq!(json(&sent)["fragmented"].is_null(), !fragments, "{}", stdout(&sent));
+            let took = json(&sent)["took_ps"].as_u64().unwrap();
+            assert!(took < 2_000_000_000_000, "{took} ps");
+        }
+    });
+}
+
 /// Two ranks over a loopback interface whose MTU shrinks.
 #[test]
 fn collectives_survive_a_shrinking_mtu_or_end() {
@@ -209,8 +237,32 @@ fn errors_of_the_kernel_reach_the_user() {
         let mut server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000", "--once"]);
         let (output, _) = send("there:7000", &[]);
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-        assert!(stderr(&output).contains("10.7.1.77:7000: ") && stderr(&output).contains("next address of there:7000"));
+        assert!(
+            stderr(&output).contains("10.7.1.77:7000 for 2.00 s")
+                && stderr(&output).contains("next address of there:7000")
+        );
         assert!(server.wait().unwrap().success());
+        // A router that rejects what it passed before (ICMP host unreachable), in mid-transfer.
+        shell("ip -n r rule del pref 10");
+        let mut server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000"]);
+        thread::sleep(Duration::from_millis(300));
+        let set = ["--set", "wire.give_up=1s", "--set", "wire.rate=100Mbps"];
+        let sender = within(&folder, "a", &[&["send", "--to", "10.7.2.2:7000"], &set[..]].concat());
+        thread::sleep(Duration::from_secs(1));
+        shell("ip -n r route add unreachable 10.7.2.2");
+        let sent = sender.wait_with_output().unwrap();
+        let words = ["acknowledges no data", "rejects it (ICMP: No route to host"];
+        assert!(words.iter().all(|word| stderr(&sent).contains(word)), "{}", stderr(&sent));
+        shell("ip -n r route del unreachable 10.7.2.2");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // All addresses that were tried are named.
+        std::fs::write(&hosts, "10.7.1.77 there\n10.7.1.78 there\n10.7.1.79 there\n").unwrap();
+        let (output, _) = send("there:7000", &["--set", "wire.give_up=500ms"]);
+        let last = stderr(&output).lines().find(|line| line.contains("tried before")).unwrap_or_default().to_string();
+        for host in [77, 78, 79] {
+            assert!(last.contains(&format!("10.7.1.{host}:7000")), "{}", stderr(&output));
+        }
         // An address of the link alone.
         shell("ip -n a address add fe80::2/64 dev eth0 nodad; ip -n r address add fe80::1/64 dev toa nodad");
         for (at, from) in

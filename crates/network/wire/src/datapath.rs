@@ -105,6 +105,9 @@ pub enum WireError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// An address that cannot be used.
+    #[error("{0}")]
+    Address(String),
     /// RDMA verbs or something they require is missing.
     #[error("{0}")]
     Verbs(String),
@@ -172,6 +175,11 @@ pub trait Datapath {
 
     /// Returns an address to which the kernel refuses datagrams, and its reason with a remedy, once per address and reason.
     fn poll_refusal(&mut self) -> Option<(SocketAddr, String)> {
+        None
+    }
+
+    /// Sends a byte to an address; returns the ICMP error that comes back at once, with its meaning.
+    fn icmp_error(&self, _at: SocketAddr) -> Option<String> {
         None
     }
 

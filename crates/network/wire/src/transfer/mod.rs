@@ -113,13 +113,15 @@ pub enum TransferError {
     Wire(#[from] WireError),
     /// The peer does not respond.
     #[error(
-        "no reply from {at} for {timeout}: check that `anabranch serve` runs there on the same ports and that UDP passes"
+        "no reply from {at} for {waited}: check that `anabranch serve` runs there on the same ports and that UDP passes{error}"
     )]
     NoResponse {
         /// Address of the peer.
         at: SocketAddr,
         /// Time waited, with the key that limits it.
-        timeout: String,
+        waited: String,
+        /// ICMP error, as the end of a sentence.
+        error: String,
     },
     /// The peer completed the handshake but does not acknowledge data.
     #[error(
@@ -358,7 +360,7 @@ pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: T
             endpoint.close(peer);
             driver.finish()?;
             return Err(driver.datapath().refusals(peer).map_or(
-                TransferError::NoResponse { at: to.at, timeout: timeout.rounded().to_string() },
+                TransferError::NoResponse { at: to.at, waited: timeout.rounded(), error: String::new() },
                 |(_, reason)| TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") },
             ));
         }

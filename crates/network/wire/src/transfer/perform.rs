@@ -470,7 +470,8 @@ impl<D: Datapath> Performance<'_, D> {
                 .datapath()
                 .refusals(peer)
                 .map(|(_, reason)| format!("This endpoint sends in vain: {reason}"));
-            let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes, super::PAYLOAD));
+            let error = self.driver.datapath().icmp_error(to).map_or_else(String::new, |error| format!("; {error}"));
+            let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes, super::PAYLOAD) + &error);
             return Err(match reason {
                 CloseReason::TimedOut if self.round_trips[at].is_some() => {
                     TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(Sizes::default()) }
@@ -479,7 +480,7 @@ impl<D: Datapath> Performance<'_, D> {
                     TransferError::Unacknowledged { at: to, acknowledged, timeout, path: path(sizes) }
                 }
                 CloseReason::TimedOut => {
-                    TransferError::NoResponse { at: to, timeout: format!("{} (wire.give_up)", timeout.rounded()) }
+                    TransferError::NoResponse { at: to, waited: format!("{} (wire.give_up)", timeout.rounded()), error }
                 }
                 _ => lost(to, reason),
             });

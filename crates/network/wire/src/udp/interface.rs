@@ -56,6 +56,16 @@ impl Network {
     }
 }
 
+/// Returns `true` for the broadcast address of a network of this machine, or of all.
+pub(super) fn is_broadcast(ip: IpAddr) -> bool {
+    let IpAddr::V4(ip) = ip else { return false };
+    let of = |one: &if_addrs::Interface| match &one.addr {
+        IfAddr::V4(of) => !u32::from(of.netmask) > 1 && u32::from(ip) == u32::from(of.ip) | !u32::from(of.netmask),
+        IfAddr::V6(_) => false,
+    };
+    ip.is_broadcast() || get_if_addrs().is_ok_and(|all| all.iter().any(of))
+}
+
 /// Index and name of the interface, and the address.
 type Found = (u32, String, IfAddr);
 

@@ -44,6 +44,7 @@ const CLOCK_INTERVAL: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
 const TRIES: u32 = 64;
+const ICMP_TIMEOUT: Duration = Duration::from_millis(300);
 /// Refusals of the kernel that are reported, with different addresses or errors.
 const MAX_REPORTED: usize = 64;
 
@@ -111,8 +112,11 @@ impl UdpPath {
 
     fn open_sockets(at: SocketAddr, sockets: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         if labels as usize > MAX_SOCKETS {
-            let what = format!("{labels} labels, of which there may be {MAX_SOCKETS}");
-            return Err(system(what, io::ErrorKind::InvalidInput.into()));
+            return Err(WireError::Address(format!("{labels} labels, of which there may be {MAX_SOCKETS}")));
+        }
+        if at.ip().is_multicast() || interface::is_broadcast(at.ip()) {
+            let what = "a multicast or broadcast address, expected one of this machine";
+            return Err(WireError::Address(format!("cannot listen at {at}: {what}")));
         }
         let mut tries = 0;
         loop {
@@ -128,8 +132,7 @@ impl UdpPath {
         let (mut sockets, mut base) = (Vec::new(), at);
         for label in 0..count {
             let at = address(base, label).ok_or_else(|| {
-                let what = format!("{labels} labels take as many ports from {base} on, and ports end at 65535");
-                system(what, io::ErrorKind::InvalidInput.into())
+                WireError::Address(format!("{labels} labels take as many ports from {base} on, and ports end at 65535"))
             })?;
             let bound = match UdpSocket::bind(at) {
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) && raise_open_files() => {
@@ -424,6 +427,21 @@ impl Datapath for UdpPath {
     fn poll_refusal(&mut self) -> Option<(SocketAddr, String)> {
         let (at, code) = self.refusals.pop()?;
         Some((at, format!("the kernel refuses datagrams to it: {}", refusal(code))))
+    }
+
+    /// Only connected sockets receive them.
+    fn icmp_error(&self, at: SocketAddr) -> Option<String> {
+        let socket = UdpSocket::bind(with_port(self.at, 0)).ok()?;
+        socket.connect(at).ok()?;
+        socket.set_read_timeout(Some(ICMP_TIMEOUT)).ok()?;
+        socket.send(&[0]).ok()?;
+        let error = socket.recv(&mut [0]).err()?;
+        let meaning = match Errno::from_io_error(&error)? {
+            Errno::CONNREFUSED => "nothing listens there, or a firewall rejects it",
+            Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::ACCESS => "a router or firewall on the path rejects it",
+            _ => return None,
+        };
+        Some(format!("{meaning} (ICMP: {error})"))
     }
 
     fn sent(&self) -> [u64; 2] {
