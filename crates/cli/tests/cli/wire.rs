@@ -119,6 +119,21 @@ fn serve_that_ends_says_bye() {
     }
 }
 
+#[test]
+fn icmp_error_of_mid_transfer_is_named() {
+    let folder = Folder::new("wire-icmp");
+    let (mut child, at) = serve(&folder, &[]);
+    let words = ["send", "--to", &at, "--set", "wire.rate=10Mbps", "--set", "wire.give_up=1s"];
+    let sender = folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(1));
+    child.kill().unwrap();
+    let sent = sender.wait_with_output().unwrap();
+    child.wait().unwrap();
+    for words in ["acknowledges no data", "nothing more for 1s (wire.give_up)", "(ICMP: Connection refused"] {
+        assert!(stderr(&sent).contains(words), "no `{words}` in {}", stderr(&sent));
+    }
+}
+
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
     let path = folder.0.join(name);
     std::fs::write(&path, digit.repeat(64)).unwrap();

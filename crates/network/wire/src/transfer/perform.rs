@@ -470,7 +470,11 @@ impl<D: Datapath> Performance<'_, D> {
                 .datapath()
                 .refusals(peer)
                 .map(|(_, reason)| format!("This endpoint sends in vain: {reason}"));
-            let error = self.driver.datapath().icmp_error(to).map_or_else(String::new, |error| format!("; {error}"));
+            let error = match reason {
+                CloseReason::TimedOut => self.driver.datapath().icmp_error(to),
+                _ => None,
+            };
+            let error = error.map_or_else(String::new, |error| format!("; {error}"));
             let path = |sizes| refused.unwrap_or_else(|| super::path_text(sizes, super::PAYLOAD) + &error);
             return Err(match reason {
                 CloseReason::TimedOut if self.round_trips[at].is_some() => {

@@ -44,7 +44,9 @@ const CLOCK_INTERVAL: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
 const TRIES: u32 = 64;
-const ICMP_TIMEOUT: Duration = Duration::from_millis(300);
+/// Linux sends one ICMP error per second to an address.
+const ICMP_TRIES: u32 = 12;
+const ICMP_INTERVAL: Duration = Duration::from_millis(100);
 /// Refusals of the kernel that are reported, with different addresses or errors.
 const MAX_REPORTED: usize = 64;
 
@@ -433,15 +435,16 @@ impl Datapath for UdpPath {
     fn icmp_error(&self, at: SocketAddr) -> Option<String> {
         let socket = UdpSocket::bind(with_port(self.at, 0)).ok()?;
         socket.connect(at).ok()?;
-        socket.set_read_timeout(Some(ICMP_TIMEOUT)).ok()?;
-        socket.send(&[0]).ok()?;
-        let error = socket.recv(&mut [0]).err()?;
-        let meaning = match Errno::from_io_error(&error)? {
-            Errno::CONNREFUSED => "nothing listens there, or a firewall rejects it",
-            Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::ACCESS => "a router or firewall on the path rejects it",
-            _ => return None,
-        };
-        Some(format!("{meaning} (ICMP: {error})"))
+        socket.set_read_timeout(Some(ICMP_INTERVAL)).ok()?;
+        (0..ICMP_TRIES).find_map(|_| {
+            let error = socket.send(&[0]).and_then(|_| socket.recv(&mut [0])).err()?;
+            let meaning = match Errno::from_io_error(&error)? {
+                Errno::CONNREFUSED => "nothing listens there, or a firewall rejects it",
+                Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::ACCESS => "a router or firewall on the path rejects it",
+                _ => return None,
+            };
+            Some(format!("{meaning} (ICMP: {error})"))
+        })
     }
 
     fn sent(&self) -> [u64; 2] {

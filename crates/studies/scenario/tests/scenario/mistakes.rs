@@ -753,7 +753,7 @@ fn errors_of_a_large_file_are_bounded() {
 /// Of a value over many lines, or in a long one, at most 200 B around the place are quoted, by [`miette`] too.
 #[test]
 fn quotes_are_short() {
-    use miette::{Diagnostic, SourceCode};
+    use miette::Diagnostic;
     let lines = "x\n".repeat(100_000);
     let values =
         [format!("\"\"\"{lines}\"\"\""), format!("\"{}\"", "é".repeat(100_000)), format!("[{}]", "1, ".repeat(9_999))];
