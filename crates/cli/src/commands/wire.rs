@@ -25,7 +25,7 @@ use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
     io::{IsTerminal, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::atomic::Ordering,
 };
 
@@ -62,6 +62,11 @@ pub(crate) struct Serve {
     pub(crate) once: bool,
 }
 
+fn bytes(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error: anabranch_units::UnitError| error.to_string())?;
+    if bytes <= Bytes::LARGEST { Ok(bytes) } else { Err(format!("expected at most {}", Bytes::LARGEST)) }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Send {
     #[command(flatten)]
@@ -72,8 +77,8 @@ pub(crate) struct Send {
     /// Local address, and with it the interface, to send from [default: by the routing table]
     #[arg(long, value_name = "IP", value_parser = anabranch_wire::resolve_local)]
     pub(crate) from: Option<SocketAddr>,
-    /// Bytes to send
-    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
+    /// Bytes to send, at most 1024TiB
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
     pub(crate) bytes: Bytes,
     /// Load balancer: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
     #[arg(long, value_name = "NAME", add = complete::schemes())]
