@@ -97,7 +97,7 @@ fn shrinking_mtu_is_survived_or_named() {
 /// The path back is cut in mid-transfer: the sender gives up, and its BYE reaches `serve`.
 #[test]
 fn sender_that_gives_up_says_bye() {
-    apart::apart("sender_that_gives_up_says_bye", || {
+    apart("real_paths::sender_that_gives_up_says_bye", || {
         shell(NETWORK);
         let folder = Folder::new("path-back");
         let server = within(&folder, "b", &["serve", "--at", "10.7.2.2:7000"]);
@@ -126,7 +126,7 @@ fn segmented_datagrams_may_be_what_is_dropped() {
     if Command::new("nft").arg("--version").output().is_err() {
         return anabranch_testkit::skip("running nft", "install nftables");
     }
-    apart::apart("segmented_datagrams_may_be_what_is_dropped", || {
+    apart("real_paths::segmented_datagrams_may_be_what_is_dropped", || {
         shell(NETWORK);
         let folder = Folder::new("path-gso");
         let filter = "ip netns exec r nft -f - <<E\nadd table inet x\nadd chain inet x f { type filter hook forward priority 0; }\n";
