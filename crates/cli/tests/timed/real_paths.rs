@@ -94,7 +94,7 @@ fn shrinking_mtu_is_survived_or_named() {
     });
 }
 
-/// The path back is cut in mid-transfer: the sender gives up, and its BYE reaches `serve`.
+/// The path back is cut in mid-transfer: `give_up` of the sender passes, and its BYE reaches `serve`.
 #[test]
 fn sender_that_gives_up_says_bye() {
     apart("real_paths::sender_that_gives_up_says_bye", || {

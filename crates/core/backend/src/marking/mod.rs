@@ -69,7 +69,7 @@ macro_rules! marking_rules {
                 match self { $(Marking::$rule(_) => <$rule as MarkingRule>::IS_SAMPLED,)* }
             }
 
-            /// Returns the states of so many queues.
+            /// Returns the states of this number of queues.
             pub fn states(&self, queues: usize) -> MarkingStates {
                 match self { $(Marking::$rule(_) => MarkingStates::$rule(vec![Default::default(); queues]),)* }
             }

@@ -1,5 +1,5 @@
 //! Tests of `anabranch-collective`: one program, with a module for each subject. Each rank is this program, restarted with
-//! `rank`, which speaks on standard output: the standard harness would speak there too.
+//! `rank`, which writes to standard output: the standard harness would write there too.
 
 mod common;
 #[path = "../../../wire/tests/wire/fake/mod.rs"]

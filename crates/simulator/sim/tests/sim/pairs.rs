@@ -318,7 +318,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What the check accepts delivers the packets of a lone flow, whatever the rates of ports and the limits of their queues.
+    /// What the check accepts delivers the packets of a lone flow, at any rates of ports and limits of their queues.
     #[test]
     fn queues_that_pass_the_check_admit_packets(
         gbps in 1i64..400, faster in 1i64..300, limit in -6.0f64..1.0, pooled in any::<bool>(),

@@ -113,8 +113,8 @@ fn errors_in_the_file() {
         ),
         (
             "[fabric]",
-            "[fabric]\npi = { intergal = 1.0 }",
-            &["[fabric.pi]", "unknown key `intergal`", "integral, proportional"],
+            "[fabric]\npi = { integra = 1.0 }",
+            &["[fabric.pi]", "unknown key `integra`", "integral, proportional"],
         ),
         ("[fabric]", "[fabric]\npi = { interval = \"0ns\" }", &["[fabric.pi]: `interval`", "from 1ns"]),
         ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),

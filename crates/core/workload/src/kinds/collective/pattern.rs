@@ -66,7 +66,7 @@ pub(super) type Sizes = Box<dyn Fn(u32, u32, u32) -> Option<u64>>;
 /// A pattern: the messages of a collective and their order (specification 12.5).
 pub(super) struct Pattern {
     pub(super) name: &'static str,
-    /// A shorter name that stands for it.
+    /// A shorter name for it.
     pub(super) short: Option<&'static str>,
     /// Keys that it reads, of those that not all patterns read; another one that is set is refused.
     pub(super) keys: &'static [&'static str],
