@@ -94,7 +94,14 @@ pub(crate) struct Outgoing {
     pub(crate) watched: Option<Box<Watched>>,
     /// First timeout since `cumulative` has advanced.
     pub(crate) stalled_since: Option<Time>,
+    /// First unacknowledged PSN at the last timeout.
+    timed_out_at: u64,
+    /// Timeouts in a row that have lost more than was acknowledged before.
+    losing: u32,
 }
+
+/// Timeouts in a row.
+const FEW: u32 = 4;
 
 impl Outgoing {
     pub(crate) fn new(peer: u32, stream: u32, connection: u32, mtu: u64, first: First) -> Self {
@@ -109,6 +116,7 @@ impl Outgoing {
             packets: psn,
             offered: psn,
             cumulative: psn,
+            timed_out_at: psn,
             transmissions: Transmissions::after(transmission),
             ..Outgoing::default()
         }
@@ -125,6 +133,13 @@ impl Outgoing {
         let delivered = Delivered { queued: now, ..Delivered::default() };
         self.messages.push_back(Message { number, first, packets, head, bytes, steering, class, delivered });
         number
+    }
+
+    /// Notes a timeout of this many packets; returns `true` if the last few have lost more than was acknowledged between them.
+    pub(crate) fn loses_most(&mut self, lost: u64) -> bool {
+        let acknowledged = self.cumulative - std::mem::replace(&mut self.timed_out_at, self.cumulative);
+        self.losing = if acknowledged < lost { self.losing + 1 } else { 0 };
+        self.losing >= FEW
     }
 
     /// Returns the number of packets to add to the sender: those within `span` of `cumulative`.

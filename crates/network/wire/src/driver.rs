@@ -235,10 +235,12 @@ impl<D: Datapath> Driver<D> {
                 Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload }
             })
             .collect();
-        // Of a batch with single datagrams each one leaves alone.
+        // Single ones leave alone.
         let mut sent = 0;
-        let most = if waiting.iter().any(|at| self.batch[usize::from(*at)].0.is_single) { 1 } else { batch.len() };
-        for part in batch.chunks(most) {
+        let is_single = |at: usize| self.batch[usize::from(waiting[at])].0.is_single;
+        while sent < batch.len() {
+            let end = (sent + 1..batch.len()).find(|at| is_single(*at - 1) || is_single(*at)).unwrap_or(batch.len());
+            let part = &batch[sent..end];
             let accepted = self.datapath.send(part)?;
             sent += accepted;
             if accepted < part.len() {

@@ -394,7 +394,10 @@ impl Endpoint {
             && let Some(Some(known)) = self.state.peers.get_mut(peer as usize)
         {
             let since = *known.awaiting_since.get_or_insert(now);
-            known.single_until = now + sizes::SINGLE;
+            // More is lost than arrives: runs may be what the path drops.
+            if self.state.flows[slot as usize].of.loses_most(lost) {
+                known.single_until = now + sizes::SINGLE;
+            }
             let is_silent = now.saturating_sub(since) > self.state.settings.peer_timeout;
             let flow = &mut self.state.flows[slot as usize];
             let (since, tag) = (*flow.of.stalled_since.get_or_insert(now), flow.last_tag.unwrap_or_default());

@@ -24,7 +24,7 @@ const BARE_ECN: usize = BARE + 1;
 const FRAGMENTS: [u8; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Probes of a size without a reply after which it counts as dropped (`MAX_PROBES` of RFC 8899, section 5.1.2).
 const MAX_PROBES: u32 = 3;
-/// Time for which datagrams leave one by one after a timeout.
+/// Time for which datagrams leave one by one after timeouts between which less arrived than was lost.
 pub(super) const SINGLE: Time = Time::from_us(1_000_000);
 /// Minimum time between two searches of a peer.
 const INTERVAL: Time = Time::from_us(1_000_000);

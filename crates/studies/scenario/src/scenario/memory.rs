@@ -76,7 +76,7 @@ impl Budget {
         }
         let others = match self.taken - bytes.min(self.taken) {
             0 => String::new(),
-            _ => format!(", with the topology and all that was counted before {}", size(self.taken)),
+            _ => format!(", {} with the topology and what was counted before", size(self.taken)),
         };
         Err(self.refused(format!("{what} take about {} of memory{others}", size(bytes))))
     }
@@ -124,7 +124,7 @@ mod tests {
         assert!(some.check_file(107_520).is_ok() && some.check_file(107_521).is_err(), "five times the file");
         // 10,462,400 B and 537,601 B.
         let error = some.take(537_601, "rows").unwrap_err().to_string();
-        assert!(error.contains("about 537.6 kB") && error.contains("11.0 MB, and `memory_limit`"), "{error}");
+        assert!(error.contains("about 537.6 kB") && error.contains("11.0 MB with the topology"), "{error}");
     }
 
     #[test]
