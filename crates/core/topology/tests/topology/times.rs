@@ -85,7 +85,9 @@ fn different_links_add_up() {
 fn largest(topology: &Topology, data: u64, ack: u64) -> Time {
     let hosts = 0..topology.hosts;
     let pairs = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).filter(|(a, b)| a != b);
-    pairs.map(|(a, b)| topology.base_rtt(a, b, data, ack)).max().unwrap()
+    let routes = topology.routes();
+    let paths = pairs.flat_map(|(a, b)| topology.paths(&routes, a, b, usize::MAX));
+    paths.map(|path| topology.rtt(&path, data, ack)).max().unwrap()
 }
 
 /// Leaf 0 has cables to both spines, leaf 1 to spine 0 alone, leaf 2 to spine 1 alone. The path from leaf 1 to leaf 2 leads over

@@ -58,9 +58,11 @@ fn triggers_before_and_after_their_use() {
 #[test]
 fn words_without_effect_are_noted() {
     let again = "failure switch_type AGG switch_id 3 link_id 2\n";
-    let text =
-        CHAIN.replace("Failures 1", "Failures 2").replace("trigger id 9 oneshot", "trigger id 9 oneshot count 1")
-            + again;
+    let text = CHAIN
+        .replace(" prio 3", "")
+        .replace("Failures 1", "Failures 2")
+        .replace("trigger id 9 oneshot", "trigger id 9 oneshot count 1")
+        + again;
     let notes = read_text(HtsimCm, &text).unwrap().notes;
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].starts_with("f:7: `count` of a oneshot trigger"), "{notes:?}");
