@@ -128,12 +128,10 @@ fn ideals_that_are_not_exact_are_said() {
     assert!(note.as_str().unwrap().contains("slower than its hosts' links (first: host"), "{note}");
     succeeds(&folder, &["run", "two.toml", "--out", "wide"]);
     assert!(folder.json_file("wide/summary.json")["ideal_note"].is_null());
-    // The formula of the recorded model adds a full packet's round trip to the smallest message.
     let recorded = SCENARIO.replacen("[[workload]]", "[fabric]\nprofile = \"conweave-ns3-irn\"\n[[workload]]", 1);
     folder.file("recorded.toml", &recorded.replace("16KiB", "100B"));
     let output = folder.run(&["run", "recorded.toml", "--out", "recorded"]);
     let summary = folder.json_file("recorded/summary.json");
-    assert!(summary["workloads"]["burst"]["slowdown"]["p50"].as_f64() < Some(1.0), "{summary}");
     let page = std::fs::read_to_string(folder.0.join("recorded/report.html")).unwrap();
     for text in [stderr(&output), page.clone(), summary["ideal_note"].to_string()] {
         assert!(text.contains("it is no bound, and a slowdown can be below 1"), "{text}");
