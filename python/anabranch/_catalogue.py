@@ -31,6 +31,8 @@ class Parameter(NamedTuple):
     default: Any
     source: str
     """Source of the default: a section of a paper, a public source, or "ours"."""
+    level: str
+    """`user`, `expert` (a constant of an algorithm) or `reading` (one of a paper); the text shows those of users."""
 
 
 class Part(NamedTuple):

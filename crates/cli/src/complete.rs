@@ -1,7 +1,7 @@
 //! Completions of values: scenarios, load balancers, keys, metrics, papers. The shell requests them from the program.
 
 use anabranch_scenario::explain::{self, CatalogueKind};
-use anabranch_settings::ValueSchema;
+use anabranch_settings::{Level, ValueSchema};
 use clap::{Command, builder::StyledStr};
 use clap_complete::{
     CompleteEnv,
@@ -94,8 +94,12 @@ pub(crate) fn keys() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let text = current.to_string_lossy();
         let Some((key, _)) = text.split_once('=') else {
-            let keys = explain::keys().into_iter();
-            return that_begin(current, keys.map(|(path, key)| candidate(format!("{path}="), key.meaning)));
+            let of = |level| {
+                let keys = explain::keys().into_iter().filter(move |(_, key)| key.level <= level);
+                that_begin(current, keys.map(|(path, key)| candidate(format!("{path}="), key.meaning)))
+            };
+            let users = of(Level::User);
+            return if users.is_empty() { of(Level::Reading) } else { users };
         };
         if key == "load_balancer.scheme" {
             let schemes = explain::catalogue(CatalogueKind::Schemes).into_iter();

@@ -40,8 +40,6 @@ from .transport import (
     Nscc,
     Roce,
     Smartt,
-    Swift,
-    TcpLike,
     Uet,
 )
 from .load_balancer import (
@@ -144,8 +142,6 @@ __all__ = [
     "SpritzCoarse",
     "SpritzScout",
     "SpritzSpray",
-    "Swift",
-    "TcpLike",
     "TopologyFile",
     "TrainingRounds",
     "TrainingStep",

@@ -50,9 +50,7 @@ class Fabric(Part):
 
     _table: ClassVar[str] = "fabric"
     _keys: ClassVar[dict[str, str]] = {
-        "base_rtt": "base_rtt",
         "buffer_alpha": "buffer_alpha",
-        "buffer_rules": "buffer_rules",
         "class_weights": "class_weights",
         "classes": "classes",
         "control_limit": "control_limit",
@@ -68,47 +66,30 @@ class Fabric(Part):
         "marking": "marking",
         "pfc": "pfc",
         "pfc_alpha": "pfc_alpha",
-        "pfc_frame": "pfc_frame",
         "pfc_headroom": "pfc_headroom",
         "pfc_pause": "pfc_pause",
         "pi": "pi",
         "profile": "profile",
         "queue_limit": "queue_limit",
+        "recorded": "recorded",
         "reply_paths": "reply_paths",
         "scheduling": "scheduling",
         "shared_buffer": "shared_buffer",
-        "simultaneous": "simultaneous",
         "slowed_limits": "slowed_limits",
-        "switch_hash": "switch_hash",
         "trim": "trim",
         "trimmed_class": "trimmed_class",
-        "trimmed_size": "trimmed_size",
         "trimming": "trimming",
-        "wire_times": "wire_times",
     }
     _nested: ClassVar[dict[str, str]] = {
         "pi": "PiMarking",
     }
 
-    base_rtt: Literal["packet-and-ack", "payload-and-propagation"] | None = None
-    """
-    Definition of the base round trip, which determines windows and the bandwidth-delay product. Takes one of
-    "packet-and-ack" "payload-and-propagation". Default from: specification 1; 17.1 for the recorded model.
-    Default: "packet-and-ack".
-    """
-
     buffer_alpha: float | None = None
     """
     Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With
-    PFC it has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is
-    full. Takes a number, from 0.000001 to 1000000. Default from: specification 7.2: dynamic threshold, egress
-    alpha 1. Default: 1.0.
-    """
-
-    buffer_rules: Literal["lossless", "recorded"] | None = None
-    """
-    Division of a shared buffer. Takes one of "lossless" "recorded". Default from: specification 7.2; 17.4 for
-    the recorded model. Default: "lossless".
+    PFC it has no effect (except for `recorded = true`): ingresses are paused before the buffer is full. Takes
+    a number, from 0.000001 to 1000000. Default from: specification 7.2: dynamic threshold, egress alpha 1.
+    Default: 1.0.
     """
 
     class_weights: list[int] | None = None
@@ -205,27 +186,21 @@ class Fabric(Part):
     from 0.000001 to 1000000. Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
     """
 
-    pfc_frame: str | None = None
-    """
-    Bytes of a pause frame. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
-    IEEE 802.1Qbb: the least Ethernet frame. Default: "64B".
-    """
-
     pfc_headroom: str | None = None
     """
     Reserved buffer per ingress and class for packets that arrive after the pause was sent; auto: the maximum,
-    which is twice rate times delay of its link, three full packets and a pause frame. Less is refused under
-    `buffer_rules = "lossless"`; else auto is a full packet and the frame less. Takes "auto" or a size such as
-    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours, so that nothing is dropped;
-    specification 7.2 and 17.4 for the recorded model. Default: "auto".
+    which is twice rate times delay of its link, three full packets and a pause frame. Less is refused unless
+    `recorded = true`; there auto is a full packet and the frame less. Takes "auto" or a size such as "4MiB"
+    (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours, so that nothing is dropped; specification 7.2
+    and 17.4 for the recorded model. Default: "auto".
     """
 
     pfc_pause: str | None = None
     """
     Duration of a pause. A finite pause is refreshed by every packet that arrives above the threshold and
-    expires by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it
-    lasts until the resume frame. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from:
-    ours: a switch refreshes its pauses in time. Default: "never".
+    expires by itself, which loses packets and is refused unless `recorded = true`; with "never" it lasts
+    until the resume frame. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: a
+    switch refreshes its pauses in time. Default: "never".
     """
 
     pi: PiMarking | None = None
@@ -248,6 +223,15 @@ class Fabric(Part):
     section IV: packets get trimmed if the queue exceeds one BDP. Default: "1bdp".
     """
 
+    recorded: bool | None = None
+    """
+    Peculiarities of the recorded ConWeave runs, as in the `conweave-ns3` profiles: wire times truncated to
+    whole nanoseconds, arrivals before simultaneous departures, base round trips of a payload out and
+    propagation back, MurmurHash3 of UDP ports, marking beyond the minimum that a queue reserves, one port's
+    headroom not counted, the egress threshold under PFC, pause frames of 43 B that are queued. Takes true or
+    false. Default from: specification 17.1 to 17.5. Default: false.
+    """
+
     reply_paths: Literal["default", "scheme"] | None = None
     """
     Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies. Takes one of "default"
@@ -268,23 +252,10 @@ class Fabric(Part):
     MB, MiB, GB, GiB, TB, TiB). Default from: specification 7.2: 9 MiB in the RoCE profiles. Default: "0B".
     """
 
-    simultaneous: Literal["departure", "arrival"] | None = None
-    """
-    Order of an arrival and the moment at which the port becomes free, if simultaneous. Takes one of
-    "departure" "arrival". Default from: ours; specification 17.2 for the recorded model. Default:
-    "departure".
-    """
-
     slowed_limits: Literal["keep", "scale"] | None = None
     """
     Limits of the queue before a link that a `link-degrade` fault has slowed. Takes one of "keep" "scale".
     Default from: ours: PRIME gives thresholds in the BDP of the topology; scale: htsim. Default: "keep".
-    """
-
-    switch_hash: Literal["mix", "murmur3"] | None = None
-    """
-    Hash of equal-cost forwarding. Takes one of "mix" "murmur3". Default from: ours; specification 17.5 for
-    the recorded model. Default: "mix".
     """
 
     trim: Literal["arrival", "coin"] | None = None
@@ -301,22 +272,10 @@ class Fabric(Part):
     minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim. Default: 0.25.
     """
 
-    trimmed_size: str | None = None
-    """
-    Bytes of a trimmed packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
-    from: specification 7.7 (htsim). Default: "64B".
-    """
-
     trimming: bool | None = None
     """
     Trims a packet that arrives at a full queue to its header. Takes true or false. Default from: PRIME
     section IV. Default: true.
-    """
-
-    wire_times: Literal["exact", "whole-nanoseconds"] | None = None
-    """
-    Wire time of a packet. Takes one of "exact" "whole-nanoseconds". Default from: ours; specification 17.2
-    for the recorded model. Default: "exact".
     """
 
 

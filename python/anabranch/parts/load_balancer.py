@@ -107,24 +107,9 @@ class Conga(Part):
     _table: ClassVar[str] = "load_balancer.conga"
     _kind: ClassVar[str | None] = "conga"
     _keys: ClassVar[dict[str, str]] = {
-        "aging": "aging",
-        "alpha": "alpha",
         "candidates": "candidates",
-        "clamp": "clamp",
         "flowlet_timeout": "flowlet_timeout",
-        "keep_on_tie": "keep_on_tie",
-        "q": "q",
-        "t_dre": "t_dre",
     }
-
-    aging: str | None = None
-    """
-    Age at which reports on a path expire. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
-    specification 4.2. Default: "500us".
-    """
-
-    alpha: float | None = None
-    """Share that one discount takes away. Takes a number. Default from: specification 4.2. Default: 0.2."""
 
     candidates: int | None = None
     """
@@ -133,34 +118,10 @@ class Conga(Part):
     4.
     """
 
-    clamp: Literal["auto"] | bool | None = None
-    """
-    Limits a metric to 2^q - 1; auto: yes, except in the `conweave-ns3` profiles. Takes "auto" or true or
-    false. Default from: specification 4.2. Default: "auto".
-    """
-
     flowlet_timeout: str | None = None
     """
     A pause longer than this ends a flowlet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
     specification 4.2. Default: "100us".
-    """
-
-    keep_on_tie: bool | None = None
-    """
-    Keeps a flow's path if it is among the best, as in CONGA's paper. Takes true or false. Default from:
-    specification 4.2. Default: false.
-    """
-
-    q: int | None = None
-    """
-    Bits of a congestion metric. Takes a whole number, zero or more. Default from: specification 4.2. Default:
-    3.
-    """
-
-    t_dre: str | None = None
-    """
-    Interval at which the rate estimators are discounted. Takes a time such as "1us" (ps, ns, us, ms, s).
-    Default from: specification 4.2. Default: "50us".
     """
 
 
@@ -170,44 +131,7 @@ class Conweave(Part):
     _table: ClassVar[str] = "load_balancer.conweave"
     _kind: ClassVar[str | None] = "conweave"
     _keys: ClassVar[dict[str, str]] = {
-        "default_voq_wait": "default_voq_wait",
-        "path_pause": "path_pause",
-        "reply_deadline_extra": "reply_deadline_extra",
-        "tx_expiry": "tx_expiry",
-        "voq_flush_extra": "voq_flush_extra",
     }
-
-    default_voq_wait: str | None = None
-    """
-    Maximum wait of held packets if there is no information on the old path; auto: 200 us, on three tiers 300
-    or 600 us. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4.
-    Default: "auto".
-    """
-
-    path_pause: str | None = None
-    """
-    Time for which a path reported congested is not chosen. Takes a time such as "1us" (ps, ns, us, ms, s).
-    Default from: specification 4.4. Default: "16us".
-    """
-
-    reply_deadline_extra: str | None = None
-    """
-    Time beyond the base round trip within which the reply to INIT must arrive. Takes a time such as "1us"
-    (ps, ns, us, ms, s). Default from: specification 4.4. Default: "4us".
-    """
-
-    tx_expiry: str | None = None
-    """
-    Idle time after which a flow restarts; auto: 300 us, 1000 us on three tiers. Takes "auto" or a time such
-    as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default: "auto".
-    """
-
-    voq_flush_extra: str | None = None
-    """
-    Time beyond the expected arrival of the TAIL that held packets wait; auto: 16 us, 64 us on three lossless
-    tiers. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default:
-    "auto".
-    """
 
 
 class Drill(Part):
@@ -271,17 +195,9 @@ class Flicr(Part):
     _table: ClassVar[str] = "load_balancer.flicr"
     _kind: ClassVar[str | None] = "flicr"
     _keys: ClassVar[dict[str, str]] = {
-        "ecn_share": "ecn_share",
         "on_timeout": "on_timeout",
-        "weight_scale": "weight_scale",
         "weights": "weights",
     }
-
-    ecn_share: float | None = None
-    """
-    Share of marked ACKs in a round trip above which the path is left. Takes a number. Default from: Spritz'
-    artifact (specification 3.6). Default: 0.1.
-    """
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
@@ -289,9 +205,6 @@ class Flicr(Part):
     "ignore" "move". Default from: Spritz' artifact (specification 3.6); move: ours, since a dead path answers
     nothing and its grace has no end. Default: "ignore".
     """
-
-    weight_scale: float | None = None
-    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
@@ -970,10 +883,7 @@ class Reps(Part):
     _keys: ClassVar[dict[str, str]] = {
         "buffer": "buffer",
         "entropy_values": "entropy_values",
-        "explore": "explore",
-        "first_window": "first_window",
         "freeze_below": "freeze_below",
-        "freeze_time": "freeze_time",
         "usable_lifetime": "usable_lifetime",
         "variant": "variant",
         "with_trimming": "with_trimming",
@@ -991,30 +901,10 @@ class Reps(Part):
     65536.
     """
 
-    explore: int | str | None = None
-    """
-    Packets that explore after the buffer thaws. Takes a number of packets such as 10, or a multiple of the
-    BDP in packets such as "0.25bdp". Default from: REPS artifact; Ultra Ethernet's model: 16. Default:
-    "1bdp".
-    """
-
-    first_window: int | str | None = None
-    """
-    Legacy: packets initially sent in round robin (at most one per entropy value). Takes a number of packets
-    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: the initial window.
-    Default: "1.5bdp".
-    """
-
     freeze_below: float | None = None
     """
     Without trimming: a timeout is not attributed to congestion while no round trip exceeds this, in base
     round trips. Takes a number. Default from: REPS artifact (specification 6.1). Default: 1.65.
-    """
-
-    freeze_time: str | None = None
-    """
-    Minimum time that the buffer remains frozen. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
-    REPS artifact (specification 6.1). Default: "10ms".
     """
 
     usable_lifetime: int | None = None
@@ -1057,12 +947,8 @@ class SourceGuided(Part):
     _table: ClassVar[str] = "load_balancer.source-guided"
     _kind: ClassVar[str | None] = "source-guided"
     _keys: ClassVar[dict[str, str]] = {
-        "weight_scale": "weight_scale",
         "weights": "weights",
     }
-
-    weight_scale: float | None = None
-    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
@@ -1081,13 +967,9 @@ class SpritzCoarse(Part):
         "buffer_size": "buffer_size",
         "categories": "categories",
         "ecn_rate": "ecn_rate",
-        "ecn_rate_after": "ecn_rate_after",
-        "ecn_rate_gain": "ecn_rate_gain",
         "ecn_threshold": "ecn_threshold",
         "entropy": "entropy",
         "explore_threshold": "explore_threshold",
-        "min_bias_factor": "min_bias_factor",
-        "weight_scale": "weight_scale",
         "weights": "weights",
     }
 
@@ -1114,18 +996,6 @@ class SpritzCoarse(Part):
     Algorithm 2. Default: 0.9.
     """
 
-    ecn_rate_after: int | None = None
-    """
-    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
-    given. Default: 64.
-    """
-
-    ecn_rate_gain: float | None = None
-    """
-    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
-    0.015625.
-    """
-
     ecn_threshold: int | None = None
     """
     Marks above which a category is no longer good. Takes a whole number, zero or more. Default from: Spritz
@@ -1144,15 +1014,6 @@ class SpritzCoarse(Part):
     zero or more. Default from: Spritz Table II. Default: 44.
     """
 
-    min_bias_factor: float | None = None
-    """
-    Weight of the fastest category while it is preferred. Takes a number. Default from: ours: not given.
-    Default: 100.0.
-    """
-
-    weight_scale: float | None = None
-    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
-
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
     Weights of the paths in draws; a category weighs as much as its paths. Takes one of "uniform" "latency"
@@ -1167,24 +1028,16 @@ class SpritzScout(Part):
     _kind: ClassVar[str | None] = "spritz-scout"
     _keys: ClassVar[dict[str, str]] = {
         "block_interval": "block_interval",
-        "block_on": "block_on",
         "block_scope": "block_scope",
         "buffer": "buffer",
-        "buffer_reset": "buffer_reset",
         "buffer_size": "buffer_size",
-        "ecn_counter": "ecn_counter",
         "ecn_rate": "ecn_rate",
-        "ecn_rate_after": "ecn_rate_after",
-        "ecn_rate_gain": "ecn_rate_gain",
         "ecn_threshold": "ecn_threshold",
-        "explore_count": "explore_count",
         "explore_threshold": "explore_threshold",
         "max_paths": "max_paths",
-        "min_bias_factor": "min_bias_factor",
+        "reading": "reading",
         "small_flow": "small_flow",
-        "small_flow_bias": "small_flow_bias",
         "subset": "subset",
-        "weight_scale": "weight_scale",
         "weights": "weights",
     }
 
@@ -1194,29 +1047,17 @@ class SpritzScout(Part):
     ms, s). Default from: ours: not given. Default: "1ms".
     """
 
-    block_on: Literal["timeout", "buffered"] | None = None
-    """
-    Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 2; buffered:
-    the artifact. Default: "timeout".
-    """
-
     block_scope: Literal["endpoint", "flow"] | None = None
     """
-    Flows for which it is blocked. Takes one of "endpoint" "flow". Default from: Spritz §III-C, Algorithms 1
-    to 3: entries and weights are those of the endpoint. Default: "endpoint".
+    Flows for which a timeout blocks a path. Takes one of "endpoint" "flow". Default from: Spritz §III-C,
+    Algorithms 1 to 3: entries and weights are those of the endpoint. Default: "endpoint".
     """
 
     buffer: Literal["flow", "pair"] | None = None
     """
-    Owner of a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
-    between identical connections. Default: "flow".
-    """
-
-    buffer_reset: str | None = None
-    """
-    A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long. Takes "never" or
-    a time such as "1us" (ps, ns, us, ms, s). Default from: ours; the artifact: one base round trip. Default:
-    "100us".
+    Owner of a buffer of good paths. That of a pair is emptied when a flow opens and no ACK has come for 100
+    us. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached between identical connections.
+    Default: "flow".
     """
 
     buffer_size: int | None = None
@@ -1225,40 +1066,16 @@ class SpritzScout(Part):
     9. Default: 8.
     """
 
-    ecn_counter: Literal["path", "buffer"] | None = None
-    """
-    Counter of ECN marks. Takes one of "path" "buffer". Default from: Spritz Algorithm 2; buffer: the
-    artifact. Default: "path".
-    """
-
     ecn_rate: float | None = None
     """
     Share of marked ACKs above which the minimal path is preferred. Takes a number. Default from: Spritz
     Algorithm 2. Default: 0.9.
     """
 
-    ecn_rate_after: int | None = None
-    """
-    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
-    given. Default: 64.
-    """
-
-    ecn_rate_gain: float | None = None
-    """
-    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
-    0.015625.
-    """
-
     ecn_threshold: int | None = None
     """
     Marks above which a path is no longer good. Takes a whole number, zero or more. Default from: Spritz Table
     II: about a tenth of a BDP. Default: 8.
-    """
-
-    explore_count: Literal["every", "buffered"] | None = None
-    """
-    Packets that count towards the next exploration. Takes one of "every" "buffered". Default from: Spritz
-    Algorithm 1; buffered: the artifact. Default: "every".
     """
 
     explore_threshold: int | None = None
@@ -1273,23 +1090,17 @@ class SpritzScout(Part):
     §III-C: a subset where memory is limited. Default: 0.
     """
 
-    min_bias_factor: float | None = None
+    reading: Literal["paper", "artifact"] | None = None
     """
-    Weight of the minimal path while it is preferred. Takes a number. Default from: ours: not given; the
-    artifact's weight for small flows. Default: 100.0.
+    Source of what counts towards an exploration, and of what blocks a path. Takes one of "paper" "artifact".
+    Default from: Spritz Algorithms 1 to 3. Default: "paper".
     """
 
     small_flow: str | None = None
     """
-    Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1. Takes a
-    size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights;
-    the artifact's scripts: 512KiB. Default: "0B".
-    """
-
-    small_flow_bias: float | None = None
-    """
-    Weight of the minimal path for flows below `small_flow`. Takes a number. Default from: the artifact's
-    scripts. Default: 100.0.
+    Flows below this size draw the minimal path with weight 100 and all others with 1. Takes a size such as
+    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights; the
+    artifact's scripts: 512KiB. Default: "0B".
     """
 
     subset: Literal["fastest", "random"] | None = None
@@ -1297,9 +1108,6 @@ class SpritzScout(Part):
     Selection of the paths kept. Takes one of "fastest" "random". Default from: ours: not given. Default:
     "fastest".
     """
-
-    weight_scale: float | None = None
-    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
@@ -1315,22 +1123,15 @@ class SpritzSpray(Part):
     _kind: ClassVar[str | None] = "spritz-spray"
     _keys: ClassVar[dict[str, str]] = {
         "block_interval": "block_interval",
-        "block_on": "block_on",
         "block_scope": "block_scope",
         "buffer": "buffer",
-        "buffer_reset": "buffer_reset",
         "buffer_size": "buffer_size",
         "ecn_rate": "ecn_rate",
-        "ecn_rate_after": "ecn_rate_after",
-        "ecn_rate_gain": "ecn_rate_gain",
-        "explore_count": "explore_count",
         "explore_threshold": "explore_threshold",
         "max_paths": "max_paths",
-        "min_bias_factor": "min_bias_factor",
+        "reading": "reading",
         "small_flow": "small_flow",
-        "small_flow_bias": "small_flow_bias",
         "subset": "subset",
-        "weight_scale": "weight_scale",
         "weights": "weights",
     }
 
@@ -1340,29 +1141,17 @@ class SpritzSpray(Part):
     ms, s). Default from: ours: not given. Default: "1ms".
     """
 
-    block_on: Literal["timeout", "buffered"] | None = None
-    """
-    Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 3; buffered:
-    the artifact. Default: "timeout".
-    """
-
     block_scope: Literal["endpoint", "flow"] | None = None
     """
-    Flows for which it is blocked. Takes one of "endpoint" "flow". Default from: Spritz §III-C, Algorithms 1
-    to 3: entries and weights are those of the endpoint. Default: "endpoint".
+    Flows for which a timeout blocks a path. Takes one of "endpoint" "flow". Default from: Spritz §III-C,
+    Algorithms 1 to 3: entries and weights are those of the endpoint. Default: "endpoint".
     """
 
     buffer: Literal["flow", "pair"] | None = None
     """
-    Owner of a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
-    between identical connections. Default: "flow".
-    """
-
-    buffer_reset: str | None = None
-    """
-    A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long. Takes "never" or
-    a time such as "1us" (ps, ns, us, ms, s). Default from: ours; the artifact: one base round trip. Default:
-    "100us".
+    Owner of a buffer of good paths. That of a pair is emptied when a flow opens and no ACK has come for 100
+    us. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached between identical connections.
+    Default: "flow".
     """
 
     buffer_size: int | None = None
@@ -1377,24 +1166,6 @@ class SpritzSpray(Part):
     Algorithm 3. Default: 0.9.
     """
 
-    ecn_rate_after: int | None = None
-    """
-    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
-    given. Default: 64.
-    """
-
-    ecn_rate_gain: float | None = None
-    """
-    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
-    0.015625.
-    """
-
-    explore_count: Literal["every", "buffered"] | None = None
-    """
-    Packets that count towards the next exploration. Takes one of "every" "buffered". Default from: Spritz
-    Algorithm 1; buffered: the artifact. Default: "every".
-    """
-
     explore_threshold: int | None = None
     """
     Packets after which one explores: the next is drawn by weight. 0: never. Takes a whole number, zero or
@@ -1407,23 +1178,17 @@ class SpritzSpray(Part):
     §III-C: a subset where memory is limited. Default: 0.
     """
 
-    min_bias_factor: float | None = None
+    reading: Literal["paper", "artifact"] | None = None
     """
-    Weight of the minimal path while it is preferred. Takes a number. Default from: ours: not given; the
-    artifact's weight for small flows. Default: 100.0.
+    Source of what counts towards an exploration, and of what blocks a path. Takes one of "paper" "artifact".
+    Default from: Spritz Algorithms 1 to 3. Default: "paper".
     """
 
     small_flow: str | None = None
     """
-    Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1. Takes a
-    size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights;
-    the artifact's scripts: 512KiB. Default: "0B".
-    """
-
-    small_flow_bias: float | None = None
-    """
-    Weight of the minimal path for flows below `small_flow`. Takes a number. Default from: the artifact's
-    scripts. Default: 100.0.
+    Flows below this size draw the minimal path with weight 100 and all others with 1. Takes a size such as
+    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights; the
+    artifact's scripts: 512KiB. Default: "0B".
     """
 
     subset: Literal["fastest", "random"] | None = None
@@ -1431,9 +1196,6 @@ class SpritzSpray(Part):
     Selection of the paths kept. Takes one of "fastest" "random". Default from: ours: not given. Default:
     "fastest".
     """
-
-    weight_scale: float | None = None
-    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """

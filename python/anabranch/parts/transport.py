@@ -14,16 +14,12 @@ class Dctcp(Part):
     _keys: ClassVar[dict[str, str]] = {
         "decrease": "decrease",
         "ecn_gate": "ecn_gate",
-        "ecn_threshold": "ecn_threshold",
-        "ewma_gain": "ewma_gain",
         "fast_increase": "fast_increase",
         "fast_increase_base": "fast_increase_base",
-        "fast_increase_delay": "fast_increase_delay",
         "fast_increase_gain": "fast_increase_gain",
         "increase": "increase",
         "quick_adapt": "quick_adapt",
         "quick_adapt_patience": "quick_adapt_patience",
-        "quick_adapt_period": "quick_adapt_period",
     }
 
     decrease: float | None = None
@@ -34,18 +30,9 @@ class Dctcp(Part):
 
     ecn_gate: bool | None = None
     """
-    Lets marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
-    Default from: ours: plain MPRDMA; on in the REPS artifact (specification 7.4). Default: false.
+    Lets marks shrink the window only while their average exceeds 0.25. Takes true or false. Default from:
+    ours: plain MPRDMA; on in the REPS artifact (specification 7.4). Default: false.
     """
-
-    ecn_threshold: float | None = None
-    """
-    Average of the marks above which they shrink the window. Takes a number. Default from: specification 7.4:
-    0.25 to 0.3. Default: 0.25.
-    """
-
-    ewma_gain: float | None = None
-    """Gain of that average, per packet. Takes a number. Default from: specification 7.4. Default: 0.125."""
 
     fast_increase: bool | None = None
     """
@@ -54,15 +41,9 @@ class Dctcp(Part):
 
     fast_increase_base: Literal["longest", "own"] | None = None
     """
-    Base RTT that this delay is measured from. Takes one of "longest" "own". Default from: Spritz §V-A: the
-    same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4). Default:
-    "longest".
-    """
-
-    fast_increase_delay: str | None = None
-    """
-    Maximum queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
-    s). Default from: specification 7.4. Default: "1us".
+    Base RTT from which FastIncrease measures the queueing delay. Takes one of "longest" "own". Default from:
+    Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours
+    (specification 7.4). Default: "longest".
     """
 
     fast_increase_gain: float | None = None
@@ -90,90 +71,20 @@ class Dctcp(Part):
     "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
 
-    quick_adapt_period: float | None = None
-    """
-    Measurement period of QuickAdapt in base RTTs. Takes a number. Default from: specification 7.4. Default:
-    1.5.
-    """
-
 
 class Nscc(Part):
     """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
 
     _table: ClassVar[str] = "transport.nscc"
     _keys: ClassVar[dict[str, str]] = {
-        "adjust_packets": "adjust_packets",
         "base_rtt": "base_rtt",
-        "delay_gain": "delay_gain",
-        "eta": "eta",
-        "fair": "fair",
-        "fast_increase": "fast_increase",
-        "fast_increase_delay": "fast_increase_delay",
-        "gamma": "gamma",
-        "max_decrease": "max_decrease",
-        "proportional": "proportional",
-        "quick_adapt_gate": "quick_adapt_gate",
-        "quick_adapt_threshold": "quick_adapt_threshold",
         "target_delay": "target_delay",
     }
-
-    adjust_packets: int | None = None
-    """
-    Full packets after which the increase is applied, at the latest after a base RTT. Takes a whole number,
-    zero or more. Default from: specification 7.6. Default: 8.
-    """
 
     base_rtt: Literal["measured", "longest"] | None = None
     """
     Base round trip of a flow. Takes one of "measured" "longest". Default from: Ultra Ethernet's public
     simulator; longest: Spritz §V-A. Default: "measured".
-    """
-
-    delay_gain: float | None = None
-    """Gain of the average delay. Takes a number. Default from: specification 7.6. Default: 0.0125."""
-
-    eta: float | None = None
-    """Gain of the increase once per RTT. Takes a number. Default from: specification 7.6. Default: 0.15."""
-
-    fair: float | None = None
-    """Gain of the fair increase. Takes a number. Default from: specification 7.6. Default: 5.0."""
-
-    fast_increase: float | None = None
-    """
-    Gain of FastIncrease per acknowledged byte, before scaling to the network. Takes a number. Default from:
-    specification 7.6. Default: 0.25.
-    """
-
-    fast_increase_delay: str | None = None
-    """
-    Queueing delay from which on a path is not idle for FastIncrease. Takes a time such as "1us" (ps, ns, us,
-    ms, s). Default from: specification 7.6. Default: "1us".
-    """
-
-    gamma: float | None = None
-    """
-    Strength of the multiplicative decrease. Takes a number. Default from: specification 7.6. Default: 0.8.
-    """
-
-    max_decrease: float | None = None
-    """
-    Minimum factor of a multiplicative decrease. Takes a number. Default from: specification 7.6. Default:
-    0.5.
-    """
-
-    proportional: float | None = None
-    """Gain of the proportional increase. Takes a number. Default from: specification 7.6. Default: 4.0."""
-
-    quick_adapt_gate: int | None = None
-    """
-    QuickAdapt fires only if less than the maximum window over two to this power was delivered. Takes a whole
-    number, zero or more. Default from: specification 7.6. Default: 3.
-    """
-
-    quick_adapt_threshold: float | None = None
-    """
-    Delay in targets above which QuickAdapt may fire without a loss. Takes a number. Default from:
-    specification 7.6. Default: 4.0.
     """
 
     target_delay: Literal["auto"] | float | None = None
@@ -189,83 +100,8 @@ class Smartt(Part):
 
     _table: ClassVar[str] = "transport.smartt"
     _keys: ClassVar[dict[str, str]] = {
-        "ecn_gate": "ecn_gate",
-        "ecn_threshold": "ecn_threshold",
-        "ewma_gain": "ewma_gain",
-        "fair_decrease": "fair_decrease",
-        "fair_increase": "fair_increase",
-        "fast_increase": "fast_increase",
-        "fast_increase_delay": "fast_increase_delay",
-        "fast_increase_gain": "fast_increase_gain",
-        "multiplicative_decrease": "multiplicative_decrease",
-        "multiplicative_increase": "multiplicative_increase",
-        "quick_adapt": "quick_adapt",
         "quick_adapt_patience": "quick_adapt_patience",
-        "quick_adapt_period": "quick_adapt_period",
-        "target_rtt": "target_rtt",
     }
-
-    ecn_gate: bool | None = None
-    """
-    Lets marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
-    Default from: specification 7.4: on by default in the REPS artifact. Default: true.
-    """
-
-    ecn_threshold: float | None = None
-    """
-    Average of the marks above which they shrink the window. Takes a number. Default from: specification 7.4:
-    0.25 to 0.3. Default: 0.25.
-    """
-
-    ewma_gain: float | None = None
-    """Gain of that average, per packet. Takes a number. Default from: specification 7.4. Default: 0.125."""
-
-    fair_decrease: float | None = None
-    """
-    Fair decrease: bytes per acknowledged byte at a window of one BDP. Takes a number. Default from:
-    specification 7.4: tuned artifact; 0.8 in the paper. Default: 0.5.
-    """
-
-    fair_increase: float | None = None
-    """
-    Fair increase: share of a BDP that a window of unmarked acknowledgements adds. Takes a number. Default
-    from: specification 7.4: tuned artifact; 0.006 in the paper. Default: 0.02.
-    """
-
-    fast_increase: bool | None = None
-    """
-    Enables FastIncrease on an idle path. Takes true or false. Default from: specification 7.5. Default: true.
-    """
-
-    fast_increase_delay: str | None = None
-    """
-    Maximum queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
-    s). Default from: specification 7.4. Default: "1us".
-    """
-
-    fast_increase_gain: float | None = None
-    """
-    Bytes that FastIncrease adds per acknowledged byte. Takes a number. Default from: specification 7.4: tuned
-    artifact; 2 in the paper. Default: 1.0.
-    """
-
-    multiplicative_decrease: float | None = None
-    """
-    Gain of the decrease in proportion to the distance from the target. Takes a number. Default from:
-    specification 7.4: tuned artifact; 2 in the paper. Default: 1.0.
-    """
-
-    multiplicative_increase: float | None = None
-    """
-    Gain of the increase in proportion to the distance from the target. Takes a number. Default from:
-    specification 7.4. Default: 2.0.
-    """
-
-    quick_adapt: bool | None = None
-    """
-    Enables QuickAdapt after trims and timeouts. Takes true or false. Default from: specification 7.5.
-    Default: true.
-    """
 
     quick_adapt_patience: Literal["never"] | float | None = None
     """
@@ -273,15 +109,6 @@ class Smartt(Part):
     been acknowledged. On a path that delivers only trimmed packets none are. On real networks 10. Takes
     "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
-
-    quick_adapt_period: float | None = None
-    """
-    Measurement period of QuickAdapt in base RTTs. Takes a number. Default from: specification 7.4. Default:
-    1.5.
-    """
-
-    target_rtt: float | None = None
-    """Target round trip in base RTTs. Takes a number. Default from: specification 7.4. Default: 1.5."""
 
 
 class Dcqcn(Part):
@@ -363,113 +190,6 @@ class Dcqcn(Part):
     Time after the last cut, and between steps, at which the rate is raised. Takes a time such as "1us" (ps,
     ns, us, ms, s). Default from: specification 17.3. Default: "300us".
     """
-
-
-class Swift(Part):
-    """Swift: a window that follows delay."""
-
-    _table: ClassVar[str] = "transport.swift"
-    _keys: ClassVar[dict[str, str]] = {
-        "ai": "ai",
-        "beta": "beta",
-        "fs_max_cwnd": "fs_max_cwnd",
-        "fs_min_cwnd": "fs_min_cwnd",
-        "fs_range": "fs_range",
-        "max_mdf": "max_mdf",
-        "min_cwnd": "min_cwnd",
-        "target_queueing": "target_queueing",
-    }
-
-    ai: float | None = None
-    """
-    Packets by which the window grows per round trip below the target. Takes a number. Default from:
-    specification 7.8. Default: 1.0.
-    """
-
-    beta: float | None = None
-    """
-    Strength of the decrease above the target. Takes a number. Default from: specification 7.8. Default: 0.8.
-    """
-
-    fs_max_cwnd: float | None = None
-    """
-    Window in packets from which on that part is zero. Takes a number. Default from: specification 7.8.
-    Default: 100.0.
-    """
-
-    fs_min_cwnd: float | None = None
-    """
-    Window in packets at which that part is largest. Takes a number. Default from: specification 7.8. Default:
-    0.1.
-    """
-
-    fs_range: float | None = None
-    """
-    Maximum part of the target that depends on the window, in base round trips. Takes a number. Default from:
-    specification 7.8. Default: 5.0.
-    """
-
-    max_mdf: float | None = None
-    """
-    Maximum share that one decrease, or a timeout, takes away. Takes a number. Default from: specification
-    7.8. Default: 0.5.
-    """
-
-    min_cwnd: float | None = None
-    """Minimum window in packets. Takes a number. Default from: ours. Default: 0.001."""
-
-    target_queueing: str | None = None
-    """
-    Target delay above the base round trip, independent of the window; auto: a quarter of the base round trip.
-    Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: stands for Swift's allowance
-    per hop, which is not given. Default: "auto".
-    """
-
-
-class TcpLike(Part):
-    """
-    A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.
-    """
-
-    _table: ClassVar[str] = "transport.tcp-like"
-    _keys: ClassVar[dict[str, str]] = {
-        "ack_every": "ack_every",
-        "burst": "burst",
-        "burst_share": "burst_share",
-        "delayed_ack": "delayed_ack",
-        "g": "g",
-        "initial_window": "initial_window",
-    }
-
-    ack_every: int | None = None
-    """
-    Full packets per delayed acknowledgement. Takes a whole number, zero or more. Default from: specification
-    7.9. Default: 2.
-    """
-
-    burst: str | None = None
-    """
-    Maximum bytes released back to back (segmentation offload). Takes a size such as "4MiB" (B, kB, KiB, MB,
-    MiB, GB, GiB, TB, TiB). Default from: specification 7.9. Default: "64kB".
-    """
-
-    burst_share: float | None = None
-    """
-    A new burst waits until it may be this share of the window. Takes a number. Default from: ours: Linux'
-    tcp_tso_win_divisor of 3. Default: 0.3333333333333333.
-    """
-
-    delayed_ack: str | None = None
-    """
-    Maximum delay of an acknowledgement. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
-    specification 7.9. Default: "500us".
-    """
-
-    g: float | None = None
-    """Gain of DCTCP's share of marks. Takes a number. Default from: DCTCP, SIGCOMM 2010. Default: 0.0625."""
-
-    initial_window: int | None = None
-    """Initial window in packets. Takes a whole number, zero or more. Default from: RFC 6928. Default: 10."""
 
 
 class Uet(Part):
@@ -630,27 +350,21 @@ class Roce(Part):
         "dcqcn": "dcqcn",
         "early_ack": "early_ack",
         "header": "header",
-        "irn_rule": "irn_rule",
         "mtu": "mtu",
-        "nack_interval": "nack_interval",
         "nic_memory": "nic_memory",
         "ooo_window": "ooo_window",
-        "pace_in_nanoseconds": "pace_in_nanoseconds",
         "qp_memory": "qp_memory",
         "rate_on_path_change": "rate_on_path_change",
+        "recorded": "recorded",
         "recovery": "recovery",
         "reorder_memory": "reorder_memory",
         "rto": "rto",
         "rto_high": "rto_high",
         "rto_low": "rto_low",
-        "swift": "swift",
-        "tcp_like": "tcp-like",
         "window": "window",
     }
     _nested: ClassVar[dict[str, str]] = {
         "dcqcn": "Dcqcn",
-        "swift": "Swift",
-        "tcp_like": "TcpLike",
     }
 
     ack_size: str | None = None
@@ -681,22 +395,10 @@ class Roce(Part):
     Default from: specification 17.2. Default: "48B".
     """
 
-    irn_rule: Literal["irn", "recorded"] | None = None
-    """
-    Packets that IRN considers lost. Takes one of "irn" "recorded". Default from: IRN (SIGCOMM 2018) section
-    3.1; specification 17.3 for the recorded model. Default: "irn".
-    """
-
     mtu: str | None = None
     """
     Payload bytes of a full packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
     Default from: specification 17.2. Default: "1kB".
-    """
-
-    nack_interval: str | None = None
-    """
-    Minimum time between two NACKs for the same packet. Takes a time such as "1us" (ps, ns, us, ms, s).
-    Default from: specification 17.3. Default: "4us".
     """
 
     nic_memory: str | None = None
@@ -714,12 +416,6 @@ class Roce(Part):
     from: Hopper §4.1.1. Default: 30.
     """
 
-    pace_in_nanoseconds: bool | None = None
-    """
-    Truncates the time between two packets of a flow to whole nanoseconds. Takes true or false. Default from:
-    ours; specification 17.2 for the recorded model. Default: false.
-    """
-
     qp_memory: str | None = None
     """
     Bytes of `nic_memory` that a queue pair occupies at each endpoint. A probe is a queue pair of its sender
@@ -735,6 +431,14 @@ class Roce(Part):
     flows (moves of switches are not seen); they disable congestion control under packet spraying. Takes one
     of "keep" "fresh" "restore". Default from: ours: Hopper's simulations build on ConWeave's, where a flow is
     one queue pair; section 3.3 ("starts using the corresponding QP") reads as fresh. Default: "keep".
+    """
+
+    recorded: bool | None = None
+    """
+    Peculiarities of the recorded ConWeave runs, as in the `conweave-ns3` profiles: the time between two
+    packets of a flow is truncated to whole nanoseconds, and IRN retransmits all packets not reported as
+    received, even those in flight. Recovery restarts with every packet that fills a hole and ends with a
+    plain ACK. Takes true or false. Default from: specification 17.2, 17.3. Default: false.
     """
 
     recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None
@@ -771,14 +475,6 @@ class Roce(Part):
     Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us; minimum as for `rto`.
     Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 17.3; the minimum is
     ours. Default: "auto".
-    """
-
-    swift: Swift | None = None
-    """Swift: a window that follows delay."""
-
-    tcp_like: TcpLike | None = None
-    """
-    A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.
     """
 
     window: str | None = None

@@ -2,6 +2,7 @@
 
 use crate::{error, scenario::Scenario, wait};
 use anabranch_scenario::{explain as study, library};
+use anabranch_settings::Level;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
@@ -32,7 +33,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
 #[pyfunction]
 pub(crate) fn explain(name: &str, columns: usize) -> PyResult<(String, String)> {
     let explanation = anabranch_study::explain::explain(name).map_err(|e| error::scenario(&e))?;
-    Ok((explanation.json().to_string(), explanation.text(columns)))
+    Ok((explanation.json().to_string(), explanation.at(&[Level::User]).text(columns)))
 }
 
 /// JSON Schema of scenario files.

@@ -9,6 +9,7 @@ use crate::{
 };
 use anabranch_report::Term;
 use anabranch_scenario::explain;
+use anabranch_settings::Level;
 use anabranch_study::explain::{explain as explain_name, result_terms};
 use clap::{Args, ValueEnum};
 use nccl_net_anabranch::{VARIABLES, Variable};
@@ -48,6 +49,12 @@ pub(crate) struct Explain {
     /// Name as printed by `anabranch list`, section or key of a scenario, column of a result file, or a word of the field such as allreduce
     #[arg(value_name = "NAME", add = complete::terms())]
     pub(crate) name: String,
+    /// Show keys for experts too: constants of algorithms, models and datapaths
+    #[arg(long)]
+    pub(crate) expert: bool,
+    /// Show keys too that only try readings of a paper
+    #[arg(long)]
+    pub(crate) readings: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -123,6 +130,12 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the levels of the keys to show.
+pub(super) fn levels(expert: bool, readings: bool) -> Vec<Level> {
+    let more = [(expert, Level::Expert), (readings, Level::Reading)].into_iter().filter(|(is_shown, _)| *is_shown);
+    std::iter::once(Level::User).chain(more.map(|(_, level)| level)).collect()
+}
+
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     let explanation = explain_name(&arguments.name)?;
     // `nccl` names a scheme and the plugin.
@@ -136,7 +149,8 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
             print_json(&explained);
         }
         Format::Table => {
-            print(&explanation.text(width()));
+            let shown = explanation.at(&levels(arguments.expert, arguments.readings));
+            print(&shown.text(width()));
             if plugin {
                 print_variables();
             }

@@ -29,6 +29,7 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
     let mut foresight: Vec<String> = chosen.iter().flat_map(|backend| scenario.foresight(&setup, backend)).collect();
     foresight.dedup();
     foresight.iter().for_each(|warning| note(&format!("warning: {warning}")));
+    let readings = scenario.readings();
     let hash = format!("{:016x}", scenario.hash());
     match arguments.format {
         Format::Json => print_json(&json!({
@@ -38,6 +39,7 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
             "hosts": setup.topology.hosts,
             "gpus": setup.flows.servers.as_ref().map(|servers| servers.endpoints(setup.topology.hosts)),
             "flows": setup.flows.number_of_flows(),
+            "readings": readings,
             "warnings": scenario.warnings().into_iter().chain(foresight).collect::<Vec<_>>(),
         })),
         Format::Table => {
@@ -46,9 +48,12 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
                 let (gpus, count) = (servers.endpoints(hosts), hosts / servers.nics);
                 format!(" as NICs of {count} servers with {gpus} GPUs")
             });
-            let head = format!(
+            let mut head = format!(
                 "# Every default filled in. Hash {hash}.\n# {hosts} hosts{gpus}, {flows} flows with this seed.\n"
             );
+            if !readings.is_empty() {
+                head += &format!("# Readings set: {}.\n", readings.join(", "));
+            }
             print(&(head + &text));
         }
     }

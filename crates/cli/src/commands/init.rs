@@ -1,3 +1,4 @@
+use super::catalogue::levels;
 use crate::{
     complete,
     failure::Failure,
@@ -13,9 +14,15 @@ pub(crate) struct Init {
     /// File to write; `-` for standard output
     #[arg(default_value = "scenario.toml")]
     pub(crate) file: PathBuf,
-    /// Write every key with its meaning and default
+    /// Write the keys of users with their meanings and defaults
     #[arg(long, conflicts_with = "from")]
     pub(crate) all: bool,
+    /// Write keys for experts too: constants of algorithms, models and datapaths
+    #[arg(long, requires = "all")]
+    pub(crate) expert: bool,
+    /// Write keys too that only try readings of a paper
+    #[arg(long, requires = "all")]
+    pub(crate) readings: bool,
     /// Write a ready-made scenario (`anabranch list scenarios`)
     #[arg(long, value_name = "NAME", add = complete::ready_made())]
     pub(crate) from: Option<String>,
@@ -27,7 +34,7 @@ pub(crate) struct Init {
 pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
     let text = match &arguments.from {
         Some(name) => ready_made(name)?.to_string(),
-        None if arguments.all => init::every_key(),
+        None if arguments.all => init::every_key(&levels(arguments.expert, arguments.readings)),
         None => init::FIRST.to_string(),
     };
     let file = &arguments.file;

@@ -298,6 +298,24 @@ fn everything_listed_can_be_explained() {
     for part in ["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"] {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
+    // PRIME has eleven keys: one of users, five of experts, five readings.
+    assert!(text.contains("More keys: --expert (5), --readings (5).") && !text.contains("    decay_on = "), "{text}");
+    let text = stdout(&folder.run(&["explain", "prime", "--readings"]));
+    assert!(text.contains("decay_on = \"sent\"  (reading)") && text.contains("More keys: --expert (5)."), "{text}");
+    assert!(stdout(&folder.run(&["explain", "decay_on"])).contains("decay_on = "), "a key by name");
+}
+
+#[test]
+fn readings_that_are_set_are_named() {
+    let folder = Folder::new("readings");
+    let set = ["--set", "load_balancer.prime.scope=host", "--set", "fabric.trim=arrival"];
+    let named = "load_balancer.prime.scope = \"host\"";
+    let check = stdout(&folder.run(&[&["check", "tiny"][..], &set].concat()));
+    assert!(check.contains(&format!("# Readings set: {named}.\n")), "{check}");
+    assert!(!stdout(&folder.run(&["check", "tiny"])).contains("Readings set"));
+    assert_eq!(code(&folder.run(&[&["run", "tiny", "--out", "out"][..], &set].concat())), 0);
+    assert_eq!(folder.json_file("out/manifest.json")["readings"][0].as_str(), Some(named));
+    assert!(std::fs::read_to_string(folder.0.join("out/report.html")).unwrap().contains("Readings set"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use crate::{FabricParameters, IdealFct, Setup, WireTimes};
+use crate::{FabricParameters, IdealFct, Setup};
 use anabranch_outcome::FlowRow;
 use anabranch_topology::{BasePaths, FaultAction, Link, LinkId, NodeId, Pairs, Step, Topology};
 use anabranch_units::{Rate, Serialiser, Time};
@@ -39,7 +39,7 @@ impl IdealTimes {
         let reroutes = setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Down));
         let any = topology.guidance.is_some() || reroutes && !pairs.are_alike();
         let any = any.then(|| [BasePaths::fastest(packet), BasePaths::fastest(0)]);
-        IdealTimes { raised, pairs, any, packet, wire: Wire(setup.fabric.wire_times) }
+        IdealTimes { raised, pairs, any, packet, wire: Wire { rounds: setup.fabric.recorded } }
     }
 
     /// Returns `(ideal_rx, ideal_ack)` of `flow` alone, with an unlimited window. In the `conweave-ns3` profiles `ideal_ack`
@@ -79,7 +79,7 @@ impl IdealTimes {
     fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Between {
         let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
         let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
-        let rounds = self.wire.0 != WireTimes::Exact;
+        let rounds = self.wire.rounds;
         let Some([full, empty]) = self.any.as_mut().filter(|_| from != to) else {
             let is_rounded = rounds && !self.pairs.are_alike();
             let pair = self.pairs.between(topology, src, dst);
@@ -188,7 +188,7 @@ impl Between {
             end = end.max(final_full + wire.time(down, packet, 1) + unless_before(final_full));
             end = end.max(first.min(last_here) + all_full + last_time);
         }
-        if !self.steps.is_empty() && wire.0 == WireTimes::Exact {
+        if !self.steps.is_empty() && !wire.rounds {
             end = end.max(self.over_time(topology, train));
         }
         end + behind_down
@@ -250,8 +250,8 @@ pub fn ideal_note(setup: &Setup) -> Option<String> {
 ///
 /// Skipped spans make times estimates, and the recorded model's formula is no bound.
 pub fn below_ideal(setup: &Setup, flow: &FlowRow) -> Option<String> {
-    let FabricParameters { ideal_fct, wire_times, .. } = setup.fabric;
-    if setup.limits.skip || ideal_fct == IdealFct::Transmission && wire_times != WireTimes::Exact {
+    let FabricParameters { ideal_fct, recorded, .. } = setup.fabric;
+    if setup.limits.skip || ideal_fct == IdealFct::Transmission && recorded {
         return None;
     }
     let ack = flow.fct_ack.filter(|_| ideal_fct != IdealFct::RttAndBytes);
@@ -271,14 +271,17 @@ pub fn below_ideal(setup: &Setup, flow: &FlowRow) -> Option<String> {
 
 /// Wire times as the setup counts them.
 #[derive(Clone, Copy, Debug)]
-struct Wire(WireTimes);
+struct Wire {
+    /// Truncates them to whole nanoseconds.
+    rounds: bool,
+}
 
 impl Wire {
     /// Returns the time of `count` packets of `bytes` back to back.
     fn time(self, rate: Rate, bytes: u64, count: u64) -> Time {
-        match self.0 {
-            WireTimes::Exact => Serialiser::new(rate).serialise(bytes * count),
-            WireTimes::WholeNanoseconds => rate.wire_time_in_ns(bytes) * count,
+        match self.rounds {
+            false => Serialiser::new(rate).serialise(bytes * count),
+            true => rate.wire_time_in_ns(bytes) * count,
         }
     }
 }

@@ -21,8 +21,7 @@ pub use marking::{
     PiState, PortSizes, Red, RedParameters,
 };
 pub use parameters::{
-    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, ReplyPaths, Scheduling,
-    Simultaneous, SlowedLimits, SwitchHash, Trim, WireTimes,
+    FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, ReplyPaths, Scheduling, SlowedLimits, TRIMMED_SIZE, Trim,
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};

@@ -56,36 +56,6 @@ choices! {
 }
 
 choices! {
-    /// Wire time of a packet.
-    pub enum WireTimes {
-        /// The exact time of its bytes; remainders are carried over.
-        Exact = "exact",
-        /// Truncated to whole nanoseconds.
-        WholeNanoseconds = "whole-nanoseconds",
-    }
-}
-
-choices! {
-    /// Order of an arrival and the moment at which the port becomes free, if simultaneous.
-    pub enum Simultaneous {
-        /// The port chooses among the packets that were there before.
-        Departure = "departure",
-        /// The packet joins the queue, and then the port chooses.
-        Arrival = "arrival",
-    }
-}
-
-choices! {
-    /// Definition of the base round trip, which determines windows and the bandwidth-delay product.
-    pub enum BaseRtt {
-        /// A full packet out and its acknowledgement back.
-        PacketAndAck = "packet-and-ack",
-        /// The payload of a full packet out and propagation alone back.
-        PayloadAndPropagation = "payload-and-propagation",
-    }
-}
-
-choices! {
     /// Identification of flows by switches.
     pub enum FlowKeys {
         /// By a stable key of each connection: the messages of a job from one rank to another over one channel share it,
@@ -101,16 +71,6 @@ choices! {
 }
 
 choices! {
-    /// Hash of equal-cost forwarding.
-    pub enum SwitchHash {
-        /// A keyed hash of source, destination, flow and path tag.
-        Mix = "mix",
-        /// MurmurHash3 of addresses and UDP ports, with the switch's number as its seed; needs `flow_keys = "udp-ports"`.
-        Murmur3 = "murmur3",
-    }
-}
-
-choices! {
     /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
     pub enum ReplyPaths {
         /// The minimal path of the default tables, regardless of the path of the data.
@@ -118,28 +78,6 @@ choices! {
         /// The path that the switch scheme gives a packet with their entropy value, which is that of the data: "we assume
         /// the receiver keeps the same EV for the response" (Spritz §IV). Switches route it as they route data.
         Scheme = "scheme",
-    }
-}
-
-choices! {
-    /// Bytes of a queue that count for marking.
-    pub enum MarkedBytes {
-        /// All.
-        All = "all",
-        /// Those beyond the minimum that each queue of a shared buffer reserves.
-        BeyondMinimum = "beyond-minimum",
-    }
-}
-
-choices! {
-    /// Division of a shared buffer.
-    pub enum BufferRules {
-        /// With PFC nothing can be dropped: headroom for all packets that can still arrive, pause frames before other
-        /// control packets, no threshold at the egress.
-        Lossless = "lossless",
-        /// As in the recorded ConWeave runs: one port's headroom is not counted, the egress threshold also applies with
-        /// PFC, and a pause frame is queued.
-        Recorded = "recorded",
     }
 }
 
@@ -163,78 +101,71 @@ parameters! {
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
         /// Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own; further ones are
         /// dropped.
-        control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
+        control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue", Expert;
         /// Enables ECN marking by switches.
-        ecn: bool = true, source "PRIME section III-B";
+        ecn: bool = true, source "PRIME section III-B", Expert;
         /// Rule by which packets are marked.
-        marking: Named<MarkingParameters> = Named::of(&MarkingParameters::Red(RedParameters::default())), source "specification 7.7 (htsim)";
+        marking: Named<MarkingParameters> = Named::of(&MarkingParameters::Red(RedParameters::default())), source "specification 7.7 (htsim)", Expert;
         /// RED: bytes in the queue above which packets may be marked.
         ecn_kmin: BytesOrBdp = BytesOrBdp::Bdp(200_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
         /// RED: bytes in the queue above which every packet is marked.
         ecn_kmax: BytesOrBdp = BytesOrBdp::Bdp(800_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
         /// RED: marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
-        ecn_pmax: f64 = 1.0, within 0.0..=1.0, source "specification 7.7 (htsim): linear to 1";
+        ecn_pmax: f64 = 1.0, within 0.0..=1.0, source "specification 7.7 (htsim): linear to 1", Expert;
         /// Queue operation at which a packet is marked.
-        ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
+        ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B", Expert;
         /// Limits of the queue before a link that a `link-degrade` fault has slowed.
-        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
+        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim", Reading;
         /// Trims a packet that arrives at a full queue to its header.
         trimming: bool = true, source "PRIME section IV";
         /// Packet that is trimmed.
-        trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's";
-        /// Bytes of a trimmed packet.
-        trimmed_size: Bytes = Bytes(64), source "specification 7.7 (htsim)";
+        trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's", Reading;
         /// Class of trimmed headers. A share: beside data that waits they have this part of the rate, and
         /// precede it while they have less; `queue_limit` is their limit too. control: they always precede data, so that enough of them starve it.
-        trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), within 0.001..=0.5, source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim";
+        trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), within 0.001..=0.5, source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim", Expert;
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
         /// Scheduling of the data classes of a port and a NIC.
         scheduling: Scheduling = Scheduling::Strict, source "PRIME section IV-A2";
         /// Weights of the data classes under `wrr`; empty: equal weights.
-        class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";
+        class_weights: Vec<u64> = vec![], source "PRIME section IV-A2", Expert;
         /// Packet memory in bytes shared by the ports of a switch; 0: every port has a `queue_limit` of its own. With a
         /// shared buffer `queue_limit` has no effect and trimming is off.
-        shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
+        shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles", Expert;
         /// Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With PFC it
-        /// has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is full.
-        buffer_alpha: f64 = 1.0, within 0.000001..=1_000_000.0, source "specification 7.2: dynamic threshold, egress alpha 1";
+        /// has no effect (except for `recorded = true`): ingresses are paused before the buffer is full.
+        buffer_alpha: f64 = 1.0, within 0.000001..=1_000_000.0, source "specification 7.2: dynamic threshold, egress alpha 1", Expert;
         /// Lets a switch pause its upstream neighbours before it would drop (PFC); needs a shared buffer.
-        pfc: bool = false, source "specification 7.2";
+        pfc: bool = false, source "specification 7.2", Expert;
         /// An ingress (port and class) is paused when it exceeds this multiple of the free buffer.
-        pfc_alpha: f64 = 0.0625, within 0.000001..=1_000_000.0, source "specification 7.2: ingress alpha 1/16";
+        pfc_alpha: f64 = 0.0625, within 0.000001..=1_000_000.0, source "specification 7.2: ingress alpha 1/16", Expert;
         /// Duration of a pause. A finite pause is refreshed by every packet that arrives above the threshold and expires by
-        /// itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it lasts until the resume
+        /// itself, which loses packets and is refused unless `recorded = true`; with "never" it lasts until the resume
         /// frame.
-        pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time";
+        pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time", Expert;
         /// Reserved buffer per ingress and class for packets that arrive after the pause was sent; auto: the maximum, which is
-        /// twice rate times delay of its link, three full packets and a pause frame. Less is refused under
-        /// `buffer_rules = "lossless"`; else auto is a full packet and the frame less.
-        pfc_headroom: Auto<Bytes> = Auto::Auto, source "ours, so that nothing is dropped; specification 7.2 and 17.4 for the recorded model";
-        /// Bytes of a pause frame.
-        pfc_frame: Bytes = Bytes(64), source "IEEE 802.1Qbb: the least Ethernet frame";
-        /// Wire time of a packet.
-        wire_times: WireTimes = WireTimes::Exact, source "ours; specification 17.2 for the recorded model";
-        /// Order of an arrival and the moment at which the port becomes free, if simultaneous.
-        simultaneous: Simultaneous = Simultaneous::Departure, source "ours; specification 17.2 for the recorded model";
-        /// Definition of the base round trip, which determines windows and the bandwidth-delay product.
-        base_rtt: BaseRtt = BaseRtt::PacketAndAck, source "specification 1; 17.1 for the recorded model";
+        /// twice rate times delay of its link, three full packets and a pause frame. Less is refused
+        /// unless `recorded = true`; there auto is a full packet and the frame less.
+        pfc_headroom: Auto<Bytes> = Auto::Auto, source "ours, so that nothing is dropped; specification 7.2 and 17.4 for the recorded model", Expert;
         /// Identification of flows by switches.
-        flow_keys: FlowKeys = FlowKeys::Connection, source "NCCL: a queue pair per connection; stable: Spritz' artifact, a flow per message; specification 17.1 and 17.5 for the recorded model";
-        /// Hash of equal-cost forwarding.
-        switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
+        flow_keys: FlowKeys = FlowKeys::Connection, source "NCCL: a queue pair per connection; stable: Spritz' artifact, a flow per message; specification 17.1 and 17.5 for the recorded model", Reading;
         /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
-        reply_paths: ReplyPaths = ReplyPaths::Default, source "ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV";
-        /// Bytes of a queue that count for marking.
-        marked_bytes: MarkedBytes = MarkedBytes::All, source "PRIME section III-B; specification 17.4 for the recorded model";
-        /// Division of a shared buffer.
-        buffer_rules: BufferRules = BufferRules::Lossless, source "specification 7.2; 17.4 for the recorded model";
+        reply_paths: ReplyPaths = ReplyPaths::Default, source "ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV", Reading;
         /// Definition of a flow's ideal completion time, the divisor of its slowdown.
-        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model; transmission: ours, a reading of PRIME's undefined ideal";
+        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model; transmission: ours, a reading of PRIME's undefined ideal", Reading;
+        /// Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. Wire times are truncated to whole
+        /// nanoseconds. Arrivals precede simultaneous departures. A base round trip is a payload out and propagation back. With
+        /// `flow_keys = "udp-ports"` equal-cost forwarding is MurmurHash3 of the ports. Marking counts the bytes beyond the
+        /// minimum of a queue. One port's headroom is not counted, and the egress threshold also applies with PFC. Pause frames
+        /// have 43 B and are queued.
+        recorded: bool = false, source "specification 17.1 to 17.5", Reading;
         /// Flow completion time in the statistics.
-        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
+        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles", Expert;
     }
 }
+
+/// Bytes of a trimmed packet (specification 7.7, htsim).
+pub const TRIMMED_SIZE: u16 = 64;
 
 impl FabricParameters {
     /// Defaults of `roce-irn` and `roce-lossless`: a switch with one shared buffer and DCQCN's marking.
@@ -263,17 +194,12 @@ impl FabricParameters {
     }
 
     fn recorded(self) -> Self {
-        FabricParameters {
-            wire_times: WireTimes::WholeNanoseconds,
-            simultaneous: Simultaneous::Arrival,
-            base_rtt: BaseRtt::PayloadAndPropagation,
-            flow_keys: FlowKeys::UdpPorts,
-            switch_hash: SwitchHash::Murmur3,
-            marked_bytes: MarkedBytes::BeyondMinimum,
-            buffer_rules: BufferRules::Recorded,
-            ideal_fct: IdealFct::RttAndBytes,
-            ..self
-        }
+        FabricParameters { recorded: true, flow_keys: FlowKeys::UdpPorts, ideal_fct: IdealFct::RttAndBytes, ..self }
+    }
+
+    /// Returns the bytes of a pause frame: the least Ethernet frame (IEEE 802.1Qbb), 43 in the recorded model.
+    pub fn pfc_frame(&self) -> u16 {
+        if self.recorded { 43 } else { 64 }
     }
 
     /// Defaults of the profile `roce-irn`.
@@ -293,10 +219,6 @@ impl FabricParameters {
 
     /// Defaults of the profile `conweave-ns3-lossless`.
     pub fn conweave_lossless() -> Self {
-        FabricParameters {
-            pfc_pause: Never::Value(Time::from_us(5)),
-            pfc_frame: Bytes(43),
-            ..FabricParameters::roce(true).recorded()
-        }
+        FabricParameters { pfc_pause: Never::Value(Time::from_us(5)), ..FabricParameters::roce(true).recorded() }
     }
 }

@@ -191,25 +191,19 @@ choices! {
     }
 }
 
-/// Weights of the paths of a list.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Kind of weights.
-    pub weights: Weights,
-    /// Factor of every weight that is not 1 (Spritz §V-A: 3).
-    pub scale: f64,
-}
+/// Factor of every weight that is not 1 (Spritz §V-A).
+const WEIGHT_SCALE: f64 = 3.0;
 
-impl Spread {
+impl Weights {
     /// Returns the weight of the paths of `step` in a list whose slowest step is `longest`.
     #[inline]
     pub fn weight(&self, step: &Step, longest: &Step) -> f64 {
-        let (own, most) = match self.weights {
+        let (own, most) = match self {
             Weights::Uniform => return 1.0,
             Weights::Latency => (step.latency, longest.latency),
             Weights::Propagation => (step.propagation, longest.propagation),
         };
-        if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * self.scale }
+        if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * WEIGHT_SCALE }
     }
 
     /// Returns the path that a number in [0, 1) selects.
@@ -217,7 +211,7 @@ impl Spread {
     pub fn pick(&self, paths: &GuidedPaths, unit: f64) -> u32 {
         let steps = paths.steps();
         let Some(longest) = steps.last() else { return 0 };
-        if self.weights == Weights::Uniform {
+        if *self == Weights::Uniform {
             return ((unit * f64::from(longest.end)) as u32).min(longest.end - 1);
         }
         let (mut total, mut begin) = (0.0, 0);

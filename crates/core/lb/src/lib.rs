@@ -10,7 +10,7 @@ mod record;
 pub mod registry;
 pub mod switch;
 
-pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Spread, Step, Weights};
+pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
 pub use record::{Call, Divergence, OpenedFlow, Record, RecordEntry, Recorded, replay};
 
 use anabranch_units::{Rate, Time};
@@ -263,7 +263,7 @@ pub struct SwitchInfo {
     pub ports: u32,
     /// Uplinks per tier, leaf first, without failures; empty if the topology has no tiers.
     pub uplinks: Vec<u32>,
-    /// Number of the switch, hosts counted first, if its hash is that of the recorded runs (`fabric.switch_hash`).
+    /// Number of the switch, hosts counted first, if its hash is that of the recorded runs (`fabric.recorded`).
     pub murmur3: Option<u32>,
     /// `true` if flows are identified by their UDP ports (`fabric.flow_keys`), as in the recorded runs.
     pub udp_ports: bool,

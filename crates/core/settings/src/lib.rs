@@ -33,6 +33,30 @@ pub struct Parameter {
     pub default: Raw,
     /// Source of the default: a section of a paper, a public source, or "ours".
     pub source: &'static str,
+    /// Readers for whom it is meant.
+    pub level: Level,
+}
+
+/// Readers for whom a parameter is meant. All of them may be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Users of a simulation: size, traffic, load, what to measure.
+    User,
+    /// Experts: constants of an algorithm, a model or a datapath.
+    Expert,
+    /// Replications of a paper: another reading of its text, or of its artifact.
+    Reading,
+}
+
+impl Level {
+    /// Returns its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::User => "user",
+            Level::Expert => "expert",
+            Level::Reading => "reading",
+        }
+    }
 }
 
 /// Reason for which a parameter could not be set.
@@ -76,28 +100,28 @@ pub trait Parameters {
 }
 
 /// Declares a set of parameters. `within MIN..=MAX` after a default is the range of the key; the word of an [`Auto`] or
-/// [`Never`] stays allowed.
+/// [`Never`] stays allowed. A [`Level`] other than `User` follows the source.
 ///
 /// ```
-/// use anabranch_settings::{parameters, Parameters, Raw};
+/// use anabranch_settings::{Level, Parameters, Raw, parameters};
 /// use anabranch_units::Time;
 /// parameters! {
 ///     /// Host flowlets: a pause longer than the gap frees the choice of a path.
 ///     pub struct FlowletParameters {
 ///         /// Gap after which a flowlet is over.
-///         gap: Time = Time::from_us(4), within Time::from_ns(1)..=Time::from_ms(1), source "ours";
+///         gap: Time = Time::from_us(4), within Time::from_ns(1)..=Time::from_ms(1), source "ours", Expert;
 ///     }
 /// }
 /// let mut p = FlowletParameters::default();
 /// p.set("gap", &Raw::Text("2us".into())).unwrap();
-/// assert_eq!(p.gap, Time::from_us(2));
+/// assert_eq!((p.gap, p.documentation()[0].level), (Time::from_us(2), Level::Expert));
 /// assert!(p.set("gap", &Raw::Int(2)).is_err());
 /// assert!(p.set("gap", &Raw::Text("0us".into())).unwrap_err().to_string().contains("from 1ns to 1ms"));
 /// ```
 #[macro_export]
 macro_rules! parameters {
     ($(#[doc = $title:literal])* pub struct $name:ident {
-        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr $(, within $range:expr)?, source $source:literal;)*
+        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr $(, within $range:expr)?, source $source:literal $(, $level:ident)?;)*
     }) => {
         $(#[doc = $title])*
         #[derive(Clone, Debug, PartialEq)]
@@ -120,6 +144,7 @@ macro_rules! parameters {
                     schema: $crate::Within::<$kind>::new()$(.range($range))?.schema(),
                     default: $crate::Setting::write(&defaults.$field),
                     source: $source,
+                    level: [$($crate::Level::$level,)? $crate::Level::User][0],
                 },)*]
             }
             #[allow(unused_variables)]

@@ -55,31 +55,31 @@ parameters! {
         /// Their number, instead of a share.
         count: u64 = 0, source "PRIME §IV-A2: 2";
         /// Whether `fraction` and `count` choose single directions rather than cables.
-        directed: bool = false, source "specification 12.6";
+        directed: bool = false, source "specification 12.6", Expert;
         /// Which packets are affected.
-        affects: Affects = Affects::All, source "specification 12.6";
+        affects: Affects = Affects::All, source "specification 12.6", Expert;
         /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// New rate, for link-degrade.
         rate: Option<Rate> = None, source "PRIME §IV-A2";
         /// New rate as a share of the old one, for link-degrade.
-        factor: f64 = 0.0, source "PRIME §IV-A2";
+        factor: f64 = 0.0, source "PRIME §IV-A2", Expert;
         /// Share of packets lost, for packet-loss.
         loss: f64 = 0.0, source "ours";
         /// Time from one failure to the next, for link-flap.
-        period: Time = Time::ZERO, source "ours";
+        period: Time = Time::ZERO, source "ours", Expert;
         /// How long links stay down each time, for link-flap: less than the period.
-        down_for: Time = Time::ZERO, source "ours";
+        down_for: Time = Time::ZERO, source "ours", Expert;
         /// How often links go down, for link-flap.
-        flaps: u64 = 0, source "ours";
+        flaps: u64 = 0, source "ours", Expert;
         /// Share of packets of which a bit changes, for packet-corruption.
-        corruption: f64 = 0.0, source "ours";
+        corruption: f64 = 0.0, source "ours", Expert;
         /// Share of packets that arrive twice, for packet-duplication.
-        duplication: f64 = 0.0, source "ours";
+        duplication: f64 = 0.0, source "ours", Expert;
         /// How much later packets arrive, for packet-delay.
-        delay: Time = Time::ZERO, source "ours";
+        delay: Time = Time::ZERO, source "ours", Expert;
         /// How far single packets deviate from the delay at most, evenly spread, for packet-delay; they may overtake each other.
-        jitter: Time = Time::ZERO, source "ours";
+        jitter: Time = Time::ZERO, source "ours", Expert;
     }
 }
 

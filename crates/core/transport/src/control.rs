@@ -40,7 +40,7 @@ pub trait Controls {
     ///
     /// # Errors
     /// [`SetError::InvalidValue`] for the first parameter out of range; its key is relative to `[transport]`, e.g.
-    /// `dctcp.ewma_gain`.
+    /// `dctcp.decrease`.
     fn check(&self) -> Result<(), SetError>;
 }
 

@@ -271,9 +271,6 @@ mod tests {
                 );
                 transport.parameters_mut().set("congestion_control", &Raw::Text(control.name.into())).unwrap();
                 assert_eq!(transport.control(), control);
-                let table = transport.control_parameters_mut(control.name);
-                assert_eq!(table.is_some(), control.name != "none", "{}", control.name);
-                assert!(table.is_none_or(|parameters| !parameters.documentation().is_empty()));
             }
             let error = transport.parameters_mut().set("congestion_control", &Raw::Text("nome".into())).unwrap_err();
             assert!(error.to_string().contains("did you mean `none`?"), "{error}");
@@ -284,8 +281,8 @@ mod tests {
     #[test]
     fn invalid_value_names_its_table() {
         let mut transport = TransportParameters::named("roce").unwrap();
-        transport.control_parameters_mut("swift").unwrap().set("beta", &Raw::Float(-1.0)).unwrap();
+        transport.control_parameters_mut("dcqcn").unwrap().set("g", &Raw::Float(-1.0)).unwrap();
         let error = transport.check().unwrap_err().to_string();
-        assert!(error.contains("`swift.beta`: found -1"), "{error}");
+        assert!(error.contains("`dcqcn.g`: found -1"), "{error}");
     }
 }

@@ -9,22 +9,22 @@ parameters! {
         /// Traffic class of the flows. Default: the fabric's first.
         class: Option<String> = None, source "ours";
         /// Jobs: shares hosts with an earlier job without a warning.
-        overlap: bool = false, source "ours";
+        overlap: bool = false, source "ours", Expert;
         /// Includes the flows in the statistics.
-        measured: bool = true, source "ours";
+        measured: bool = true, source "ours", Expert;
         /// Load balancer of the flows. Default: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
         /// Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the transport.
-        congestion_control: Option<String> = None, source "ours: Spritz Table III monitors one flow beside a background whose control the text does not give";
+        congestion_control: Option<String> = None, source "ours: Spritz Table III monitors one flow beside a background whose control the text does not give", Expert;
         /// Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
         /// balancer.
-        split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";
+        split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic", Expert;
         /// Name of the second workload. Default: the first one's with `-split`.
-        split_name: Option<String> = None, source "ours";
+        split_name: Option<String> = None, source "ours", Expert;
         /// Traffic class of the second workload. Default: that of the first.
-        split_class: Option<String> = None, source "ours";
+        split_class: Option<String> = None, source "ours", Expert;
         /// Load balancer of the second workload. Default: that of the first.
-        split_load_balancer: Option<String> = None, source "ours";
+        split_load_balancer: Option<String> = None, source "ours", Expert;
     }
 }
 

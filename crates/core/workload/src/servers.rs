@@ -32,11 +32,11 @@ parameters! {
         /// NICs of a server, a divisor of `gpus`. NIC r of server s is host s * nics + r of the topology and is on rail r.
         nics: u32 = 8, within 1..=1 << 16, source "NVIDIA DGX H100 (RA-11333-001)";
         /// Rate of the port of a GPU to the scale-up network, in each direction.
-        scale_up_rate: Rate = Rate::gbps(3600), within Rate(1_000_000)..=Rate::LARGEST, source "NVLink 4: 900 GB/s of a GPU in both directions together";
+        scale_up_rate: Rate = Rate::gbps(3600), within Rate(1_000_000)..=Rate::LARGEST, source "NVLink 4: 900 GB/s of a GPU in both directions together", Expert;
         /// Time from the first byte sent to the first byte received between two GPUs of a server, and of an acknowledgement back.
-        scale_up_latency: Time = Time::from_us(1), within Time::ZERO..=Time::from_ms(1000), source "ours";
+        scale_up_latency: Time = Time::from_us(1), within Time::ZERO..=Time::from_ms(1000), source "ours", Expert;
         /// Path of messages between GPUs of different servers and rails.
-        cross_rail: CrossRail = CrossRail::Pxn, source "NCCL 2.12: PXN";
+        cross_rail: CrossRail = CrossRail::Pxn, source "NCCL 2.12: PXN", Expert;
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Glossary", "reference/glossary.md"),
             ("Scenario files", "reference/scenarios.md"),
             ("Keys of a scenario", "reference/keys.md"),
+            ("Keys for experts and readings", "reference/keys-expert.md"),
             ("Topologies", "reference/topologies.md"),
             ("Workloads", "reference/workloads.md"),
             ("Schemes", SCHEMES),

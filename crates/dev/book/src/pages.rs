@@ -4,7 +4,7 @@ use crate::{
 };
 use anabranch_lb::registry::{ALIASES, Alias, HostParameters, SwitchParameters};
 use anabranch_scenario::explain;
-use anabranch_settings::{About, Parameter, Raw};
+use anabranch_settings::{About, Level, Parameter, Raw};
 use std::fmt::Write;
 
 /// Generated file of the book.
@@ -31,6 +31,7 @@ pub fn pages() -> Vec<Page> {
     }
     pages.push(Page { path: "schemes/README.md".into(), text: list_page() });
     pages.push(Page { path: "reference/keys.md".into(), text: reference_page() });
+    pages.push(Page { path: "reference/keys-expert.md".into(), text: expert_page() });
     pages.push(Page { path: "SUMMARY.md".into(), text: contents::summary(&sides) });
     pages
 }
@@ -129,8 +130,19 @@ fn side_text(text: &mut String, side: Side, about: &About) {
     };
     match parameters.filter(|all| !all.is_empty()) {
         Some(all) => {
-            let _ = write!(text, "Parameters, in `[load_balancer.{name}]`:\n\n");
-            parameter_table(text, &all);
+            let (users, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|key| key.level == Level::User);
+            if !users.is_empty() {
+                let _ = write!(text, "Parameters, in `[load_balancer.{name}]`:\n\n");
+                parameter_table(text, &users);
+            }
+            if !others.is_empty() {
+                let names: Vec<String> = others.iter().map(|key| format!("`{}`", key.name)).collect();
+                let _ = write!(
+                    text,
+                    "[Keys for experts and readings](../reference/keys-expert.md): {}.\n\n",
+                    names.join(", ")
+                );
+            }
         }
         None => *text += "It has no parameters.\n\n",
     }
@@ -140,16 +152,22 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Appends a table of the keys, with their levels if they are not of users.
 fn parameter_table(text: &mut String, parameters: &[Parameter]) {
-    *text += "| key | default | takes | meaning | default from |\n|---|---|---|---|---|\n";
+    let is_expert = parameters.iter().any(|key| key.level != Level::User);
+    *text += match is_expert {
+        true => "| key | level | default | takes | meaning | default from |\n|---|---|---|---|---|---|\n",
+        false => "| key | default | takes | meaning | default from |\n|---|---|---|---|---|\n",
+    };
     for p in parameters {
+        let level = if is_expert { format!(" {} |", p.level.word()) } else { String::new() };
         let default = match &p.default {
             Raw::Text(word) if word.is_empty() => "none".to_string(),
             raw => format!("`{raw}`"),
         };
         let _ = writeln!(
             text,
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` |{level} {} | {} | {} | {} |",
             p.name,
             cell(&default),
             cell(&p.expected),
@@ -181,17 +199,36 @@ fn list_page() -> String {
 
 fn reference_page() -> String {
     let mut text = format!(
-        "{WRITTEN}# Keys of a scenario\n\nEvery key that a scenario may have, from the declarations that read it. [Scenario files](scenarios.md) \
+        "{WRITTEN}# Keys of a scenario\n\nThe keys of users, from the declarations that read them. [Scenario files](scenarios.md) \
          shows how they combine. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
-         editors. Parameters of schemes are on [their pages](../schemes/README.md).\n\n"
+         editors. [Further keys](keys-expert.md) are for experts and for readings of papers.\n\n"
     );
-    for part in explain::reference().into_iter().filter(|part| !part.table.starts_with("[load_balancer.")) {
+    key_tables(&mut text, |level| level == Level::User);
+    text
+}
+
+fn expert_page() -> String {
+    let mut text = format!(
+        "{WRITTEN}# Keys for experts and readings\n\nKeys of two further levels; a scenario sets them as it sets \
+         [those of users](keys.md). *Expert* keys are constants of algorithms, models and datapaths (`anabranch explain \
+         NAME --expert`). *Reading* keys only try readings of a paper, or its artifact (`--readings`): `check`, the manifest \
+         and the page of a result name those that are set.\n\n"
+    );
+    key_tables(&mut text, |level| level != Level::User);
+    text
+}
+
+fn key_tables(text: &mut String, is_shown: impl Fn(Level) -> bool) {
+    for mut part in explain::reference() {
+        part.parameters.retain(|key| is_shown(key.level));
+        if part.parameters.is_empty() {
+            continue;
+        }
         let _ = write!(text, "## {}\n\n", part.table.replace('<', "&lt;"));
         let meaning: Vec<&str> = part.meaning.lines().take_while(|line| !line.starts_with("  ")).collect();
         if !meaning.is_empty() {
             let _ = write!(text, "{}\n\n", meaning.join(" ").replace('<', "&lt;"));
         }
-        parameter_table(&mut text, &part.parameters);
+        parameter_table(text, &part.parameters);
     }
-    text
 }

@@ -107,58 +107,58 @@ parameters! {
         /// Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the network.
         labels: u32 = 8, within 1..=MAX_LABELS, source "ours";
         /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair.
-        find_labels: FindLabels = FindLabels::All, source "ours";
+        find_labels: FindLabels = FindLabels::All, source "ours", Expert;
         /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
-        payload: Auto<Bytes> = Auto::Auto, source "ours";
+        payload: Auto<Bytes> = Auto::Auto, source "ours", Expert;
         /// Rate at which packets leave a host; auto: the rate of the scenario's host links.
         rate: Auto<Rate> = Auto::Auto, within MIN_RATE..=MAX_RATE, source "ours";
         /// How much time the pacer makes up for when the process had to wait for its turn.
-        catch_up: Time = Time::from_us(1_000), within Time::ZERO..=MAX_TIME, source "ours: what other processes take without a real-time class";
+        catch_up: Time = Time::from_us(1_000), within Time::ZERO..=MAX_TIME, source "ours: what other processes take without a real-time class", Expert;
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
         /// GRO). Schemes choose once per run; a retransmitted packet begins a new one.
-        run_length: u32 = 1, within 1..=MAX_RUN_LENGTH, source "ours";
+        run_length: u32 = 1, within 1..=MAX_RUN_LENGTH, source "ours", Expert;
         /// With rc: bytes of a chunk, for which a scheme chooses once.
-        chunk: Bytes = Bytes(1_000_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2: 1 MB and 10 MB";
+        chunk: Bytes = Bytes(1_000_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2: 1 MB and 10 MB", Expert;
         /// With rc: maximum number of chunks in flight.
-        chunks_under_way: u32 = 1, within 1..=64, source "ours: not given";
+        chunks_under_way: u32 = 1, within 1..=64, source "ours: not given", Expert;
         /// With rc: bytes of a probe, instead of the scheme's `probe_size`.
-        probe: Bytes = Bytes(10_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2";
+        probe: Bytes = Bytes(10_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2", Expert;
         /// With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels.
-        queue_pairs: u32 = 8, within 1..=verbs::MAX_QUEUES, source "ours";
+        queue_pairs: u32 = 8, within 1..=verbs::MAX_QUEUES, source "ours", Expert;
         /// Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing.
-        rtt_floor: Time = Time::from_us(200), within Time::ZERO..=MAX_FLOOR, source "ours: scheduling of an idle machine; docs/reference/wire.md";
+        rtt_floor: Time = Time::from_us(200), within Time::ZERO..=MAX_FLOOR, source "ours: scheduling of an idle machine; docs/reference/wire.md", Expert;
         /// Full packets that measure the base round trip of a peer when it connects.
-        calibrations: u32 = 16, within 1..=1000, source "ours";
+        calibrations: u32 = 16, within 1..=1000, source "ours", Expert;
         /// The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once.
-        rtt_window: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "BBR (ACM Queue 2016): the minimum of ten seconds";
+        rtt_window: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "BBR (ACM Queue 2016): the minimum of ten seconds", Expert;
         /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much later has arrived.
-        early_loss: Never<Time> = Never::Value(Time::from_us(100)), within Time::ZERO..=MAX_TIME, source "ours: packets of a label keep their order but for what a machine's several queues do";
+        early_loss: Never<Time> = Never::Value(Time::from_us(100)), within Time::ZERO..=MAX_TIME, source "ours: packets of a label keep their order but for what a machine's several queues do", Expert;
         /// Least timeout of the transport, which follows the measured round trips.
-        least_timeout: Time = Time::from_us(10_000), within MIN_TIME..=MAX_TIME, source "ours: processes may wait for their turn so long";
+        least_timeout: Time = Time::from_us(10_000), within MIN_TIME..=MAX_TIME, source "ours: processes may wait for their turn so long", Expert;
         /// Effect of a timeout on a scheme that keeps its path: it leaves the path as dead, or its own on_timeout decides.
-        on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path";
+        on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path", Expert;
         /// Time after which a peer that owes a reply and sends nothing, or acknowledges nothing new, has timed out.
-        give_up: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "ours";
+        give_up: Time = Time::from_us(10_000_000), within MIN_TIME..=MAX_TIME, source "ours", Expert;
         /// Time after which a peer that sends nothing at all is removed.
-        idle_timeout: Time = Time::from_us(60_000_000), within MIN_TIME..=MAX_TIME, source "ours";
+        idle_timeout: Time = Time::from_us(60_000_000), within MIN_TIME..=MAX_TIME, source "ours", Expert;
         /// Bytes of memory that messages of all peers may take before they are complete; those from one source address may take half of it.
-        max_buffered_bytes: Bytes = Bytes(128 << 20), within Bytes(MIN_BUFFERED)..=Bytes(MAX_BUFFERED), source "ours";
+        max_buffered_bytes: Bytes = Bytes(128 << 20), within Bytes(MIN_BUFFERED)..=Bytes(MAX_BUFFERED), source "ours", Expert;
         /// Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits.
-        max_peers_per_address: u32 = 256, within 1..=1 << 16, source "ours";
+        max_peers_per_address: u32 = 256, within 1..=1 << 16, source "ours", Expert;
         /// Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
-        max_retries: u32 = 20_000, within 1..=1_000_000, source "ours: 16 Mbit/s";
+        max_retries: u32 = 20_000, within 1..=1_000_000, source "ours: 16 Mbit/s", Expert;
         /// Whether data packets may be marked; the ports of a testbed then mark according to [fabric].
-        ecn: bool = true, source "ours";
+        ecn: bool = true, source "ours", Expert;
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
-        checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536";
+        checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536", Expert;
         /// A file with the key that both peers share: 64 hexadecimal digits or more, readable by its owner alone. Packets are authenticated by it; "": none.
         key: Option<String> = None, source "ours: hosts of a network that trust each other need none";
         /// What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers and control packets where there is a key. The stronger setting of the two peers applies.
-        authenticate: Authenticate = Authenticate::Auto, source "ours";
+        authenticate: Authenticate = Authenticate::Auto, source "ours", Expert;
         /// Whether the ports of a testbed trim instead of dropping.
-        trimming: bool = false, source "ours: no switch that one can buy trims our header";
+        trimming: bool = false, source "ours: no switch that one can buy trims our header", Expert;
         /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
-        real_time: bool = true, source "ours: without it they stand still for 12 to 26 ms on a loaded machine";
+        real_time: bool = true, source "ours: without it they stand still for 12 to 26 ms on a loaded machine", Expert;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fabric as bounds see it: the best rate that each link ever has during the traffic, and wire times.
 
-use anabranch_backend::{Setup, WireTimes};
+use anabranch_backend::Setup;
 use anabranch_topology::{FaultAction, LinkId, NodeId, Topology};
 use anabranch_units::{Rate, Serialiser, Time};
 use std::{
@@ -15,7 +15,8 @@ pub(crate) struct Network<'s> {
     data: Vec<Option<Rate>>,
     /// Best rate of each directed link for control packets, which faults of data alone spare.
     control: Vec<Rate>,
-    wire_times: WireTimes,
+    /// Wire times are truncated to whole nanoseconds.
+    rounds: bool,
     /// Latencies between switches by the bytes of a packet, from each switch requested so far.
     latencies: BTreeMap<(u64, bool, u32), Vec<f64>>,
 }
@@ -51,7 +52,7 @@ impl<'s> Network<'s> {
             data.push(best);
             control.push(fastest);
         }
-        Network { topology, data, control, wire_times: setup.fabric.wire_times, latencies: Default::default() }
+        Network { topology, data, control, rounds: setup.fabric.recorded, latencies: Default::default() }
     }
 
     /// Returns the best rate of a link in bytes per picosecond; 0 if it is down throughout.
@@ -87,7 +88,7 @@ impl<'s> Network<'s> {
 
     /// Returns `true` if wire times are exact, so that rates bound the bytes that pass.
     pub(crate) fn is_exact(&self) -> bool {
-        self.wire_times == WireTimes::Exact
+        !self.rounds
     }
 
     /// Returns the links between switches that carry data at some time.
@@ -102,9 +103,9 @@ impl<'s> Network<'s> {
     /// Returns the time of `packets` full packets of `full` bytes and one of `last` on a link, at its best rate.
     pub(crate) fn train(&self, link: LinkId, packets: u64, full: u64, last: u64) -> f64 {
         let Some(rate) = self.data[link.0 as usize] else { return f64::INFINITY };
-        match self.wire_times {
-            WireTimes::Exact => Serialiser::new(rate).serialise(packets * full + last).ps() as f64,
-            WireTimes::WholeNanoseconds => {
+        match self.rounds {
+            false => Serialiser::new(rate).serialise(packets * full + last).ps() as f64,
+            true => {
                 let of = |bytes| rate.wire_time_in_ns(bytes).ps() as f64;
                 packets as f64 * of(full) + of(last)
             }

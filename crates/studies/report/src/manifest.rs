@@ -33,6 +33,8 @@ pub struct Provenance {
     pub command: String,
     /// Files that the run or comparison read.
     pub inputs: Vec<InputEntry>,
+    /// Readings of papers that the scenario sets.
+    pub readings: Vec<String>,
 }
 
 /// A file that a run read.
@@ -60,6 +62,9 @@ pub struct Manifest {
     pub scenario: String,
     /// Hash of that scenario, 16 hexadecimal digits.
     pub scenario_hash: String,
+    /// Readings of papers that the scenario sets: keys of this level with other values than their defaults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
     /// The load balancers, in the requested order.
     pub schemes: Vec<String>,
     /// The load balancer that the others are compared with; only of a comparison.

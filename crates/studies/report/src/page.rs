@@ -236,7 +236,8 @@ fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
         _ => "first packet sent to last packet received (rx)",
     };
     let warmup = first.map_or(0.0, |run| run.warmup_s);
-    vec![
+    let readings = (!m.readings.is_empty()).then(|| fact("Readings set", m.readings.join(", ")));
+    let facts = [
         fact("Version", format!("Anabranch {}, commit {}", m.version, m.commit)),
         fact("Scenario hash", m.scenario_hash.clone()),
         fact("Seeds", ranges(&data.seeds())),
@@ -245,5 +246,6 @@ fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
         fact("Completion time", kind.to_string()),
         fact("Warm-up", if warmup > 0.0 { seconds(warmup) } else { "none".to_string() }),
         fact("Quantiles", "linear between order statistics".to_string()),
-    ]
+    ];
+    facts.into_iter().chain(readings).collect()
 }

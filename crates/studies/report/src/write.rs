@@ -170,6 +170,7 @@ fn described(provenance: &Provenance) -> Manifest {
         wall_s: provenance.wall_seconds,
         command: provenance.command.clone(),
         inputs: provenance.inputs.clone(),
+        readings: provenance.readings.clone(),
         ..Manifest::default()
     }
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
-use anabranch_settings::{About, Parameter, Parameters, Raw, Registry};
+use anabranch_settings::{About, Level, Parameter, Parameters, Raw, Registry};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
@@ -414,6 +414,24 @@ fn capitalised(text: &str) -> String {
 }
 
 impl Explanation {
+    /// Returns it with the keys of `levels` alone, and says which flag shows others. A key by name stays.
+    #[must_use]
+    pub fn at(mut self, levels: &[Level]) -> Self {
+        for part in self.parts.iter_mut().filter(|part| !part.meaning.is_empty()) {
+            let hidden = [(Level::Expert, "--expert"), (Level::Reading, "--readings")].map(|(level, flag)| {
+                let number =
+                    part.parameters.iter().filter(|key| key.level == level && !levels.contains(&level)).count();
+                (number > 0).then(|| format!("{flag} ({number})"))
+            });
+            let hidden: Vec<String> = hidden.into_iter().flatten().collect();
+            part.parameters.retain(|key| levels.contains(&key.level));
+            if !hidden.is_empty() {
+                part.meaning += &format!("\nMore keys: {}.", hidden.join(", "));
+            }
+        }
+        self
+    }
+
     /// Formats the explanation as text, in lines of at most `columns` columns.
     pub fn text(&self, columns: usize) -> String {
         let wrapped = |text: &str, indent: &str| wrapped(text, indent, columns.min(WIDEST));
@@ -428,7 +446,11 @@ impl Explanation {
                     Raw::Text(text) if text.is_empty() => "none".to_string(),
                     raw => raw.to_string(),
                 };
-                out += &format!("\n    {} = {default}\n", parameter.name);
+                let level = match parameter.level {
+                    Level::User => String::new(),
+                    level => format!("  ({})", level.word()),
+                };
+                out += &format!("\n    {} = {default}{level}\n", parameter.name);
                 out += &wrapped(parameter.meaning, "        ");
                 out += &wrapped(&format!("Takes {}.", parameter.expected), "        ");
                 out += &wrapped(&format!("Default from: {}.", parameter.source), "        ");
@@ -466,6 +488,7 @@ fn parameter_json(parameter: &Parameter, path: Option<&str>) -> Value {
         "expected": parameter.expected,
         "default": raw_json(&parameter.default),
         "source": parameter.source,
+        "level": parameter.level.word(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::{
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
 };
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Level, Parameters, Raw};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, ServerParameters, WorkloadParameters};
@@ -15,18 +15,23 @@ const WIDTH: usize = 96;
 /// A short scenario that runs unchanged.
 pub const FIRST: &str = include_str!("first.toml");
 
-/// Returns the text of a scenario with every key that runs unchanged. Defaults are commented out.
-pub fn every_key() -> String {
+/// Returns the text of a scenario with every key of `levels` that runs unchanged. Defaults are commented out.
+pub fn every_key(levels: &[Level]) -> String {
     let mut out = String::from(
         "# A scenario to start from: web search on a fat tree of 128 hosts.\n\
          #\n\
          # Lines that are commented out show defaults: take the `#` away to change one. `anabranch check FILE` shows\n\
-         # mistakes with their place, `anabranch explain NAME` tells more of a scheme, section or key, and\n\
+         # mistakes with their place, `anabranch explain NAME` tells more of a scheme, section or key (with --expert\n\
+         # and --readings, as here, of keys that are not shown), and\n\
          # `anabranch compare FILE` runs the load balancers under [compare] below.\n\
          name = \"My scenario\"\n\
          seed = 1\n",
     );
     let mut section = |header: &str, meaning: &str, active: &[(&str, &str)], parameters: &[&dyn Parameters]| {
+        let is_shown = |all: &&dyn Parameters| all.documentation().iter().any(|key| levels.contains(&key.level));
+        if active.is_empty() && !parameters.iter().any(is_shown) {
+            return;
+        }
         out.push('\n');
         comment(&mut out, meaning);
         // A list or a section that has an effect by itself is commented out.
@@ -37,7 +42,7 @@ pub fn every_key() -> String {
             out.push_str(&format!("{key} = {value}\n"));
         }
         for parameters in parameters {
-            lines(&mut out, *parameters, active);
+            lines(&mut out, *parameters, active, levels);
         }
     };
     let kinds: Vec<&str> = TopologyParameters::ALL.iter().map(|kind| kind.name).collect();
@@ -121,10 +126,10 @@ pub fn every_key() -> String {
     out
 }
 
-fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)]) {
+fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)], levels: &[Level]) {
     let values = parameters.entries();
     for parameter in parameters.documentation() {
-        if active.iter().any(|(key, _)| *key == parameter.name) {
+        if active.iter().any(|(key, _)| *key == parameter.name) || !levels.contains(&parameter.level) {
             continue;
         }
         let value = values.iter().find(|(key, _)| *key == parameter.name).map(|(_, raw)| raw);
@@ -169,12 +174,16 @@ mod tests {
     fn short_scenario_is_that_of_all_keys() {
         assert_eq!(FIRST.lines().count(), 25);
         assert!(FIRST.lines().all(|line| line.chars().count() <= 100));
-        assert_eq!(read(FIRST).hash(), read(&every_key()).hash(), "the same scenario, in short");
+        assert_eq!(read(FIRST).hash(), read(&every_key(&[Level::User])).hash(), "the same scenario, in short");
     }
 
     #[test]
     fn template_runs_and_comments_show_defaults() {
-        let text = every_key();
+        let shown = |text: &str| text.lines().filter(|line| line.starts_with("# ") && line.contains(" =")).count();
+        let text = every_key(&[Level::User, Level::Expert, Level::Reading]);
+        let users = every_key(&[Level::User]);
+        assert!(shown(&users) <= 60 && shown(&text) > 150, "{} of {}", shown(&users), shown(&text));
+        assert!(!users.contains("# ack_ecn =") && text.contains("# ack_ecn ="));
         let scenario = read(&text);
         let setup = scenario.setup(1).unwrap();
         assert_eq!(setup.topology.hosts, 128, "a fat tree of two tiers of radix 16 has 16 * 16 / 2 hosts");

@@ -269,6 +269,7 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         wall_seconds: started.elapsed().as_secs_f64(),
         command: anabranch_scenario::machine::command(),
         inputs: input_entries(&scenario.inputs()),
+        readings: scenario.readings(),
     }
 }
 

@@ -28,13 +28,13 @@ parameters! {
     /// The bitmap of Ultra Ethernet's reference model.
     pub struct BitmapParameters {
         /// Number of paths (low bits of the entropy value), a power of two.
-        paths: u32 = 64, source "ours";
+        paths: u32 = 64, source "ours", Expert;
         /// Penalty of an ECN mark.
-        ecn: u32 = 1, source "Ultra Ethernet reference model (specification 6.2)";
+        ecn: u32 = 1, source "Ultra Ethernet reference model (specification 6.2)", Expert;
         /// Penalty of a NACK.
-        nack: u32 = 4, source "Ultra Ethernet reference model (specification 6.2)";
+        nack: u32 = 4, source "Ultra Ethernet reference model (specification 6.2)", Expert;
         /// Penalty of a timeout.
-        timeout: u32 = 15, source "Ultra Ethernet reference model (specification 6.2)";
+        timeout: u32 = 15, source "Ultra Ethernet reference model (specification 6.2)", Expert;
     }
 }
 

@@ -19,7 +19,7 @@ parameters! {
     /// Flow-level ECMP.
     pub struct EcmpParameters {
         /// Effect of a retransmission timeout on the flow's path.
-        on_timeout: OnTimeout = OnTimeout::Ignore, source "RFC 2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label";
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "RFC 2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label", Expert;
     }
 }
 

@@ -5,8 +5,8 @@ use super::{
     guided::{Blocks, Sampler},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
-    registry::{Invalid, SchemeCapabilities, TagKind},
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Tag, Weights,
+    registry::{SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -19,7 +19,7 @@ pub const ABOUT: About = About {
     summary: "one path at a time, drawn by weight, left when a round trip was congested",
     source: "Flier, INFOCOM 2017, as Spritz' artifact has it (specification 3.6)",
     description: "After a grace of one base round trip on a new path, whose feedback is ignored, the share of \
-        marked ACKs is checked every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
+        marked ACKs is checked every base round trip; above a tenth, or at a NACK or a timeout, the next packet \
         draws another path.",
 };
 
@@ -27,13 +27,9 @@ parameters! {
     /// Flicr.
     pub struct FlicrParameters {
         /// Weights of the paths in draws.
-        weights: Weights = Weights::Latency, source "Spritz §V-A: Flicr (w)";
-        /// Factor of every weight that is not 1.
-        weight_scale: f64 = 3.0, source "Spritz §V-A";
-        /// Share of marked ACKs in a round trip above which the path is left.
-        ecn_share: f64 = 0.1, source "Spritz' artifact (specification 3.6)";
+        weights: Weights = Weights::Latency, source "Spritz §V-A: Flicr (w)", Expert;
         /// Effect of a retransmission timeout within the grace: none, or another path as after it.
-        on_timeout: OnTimeout = OnTimeout::Ignore, source "Spritz' artifact (specification 3.6); move: ours, since a dead path answers nothing and its grace has no end";
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "Spritz' artifact (specification 3.6); move: ours, since a dead path answers nothing and its grace has no end", Expert;
     }
 }
 
@@ -41,13 +37,10 @@ impl SchemeCapabilities for FlicrParameters {
     fn tags(&self) -> TagKind {
         TagKind::Guided
     }
-
-    fn check(&self) -> Result<(), Invalid> {
-        let scale = self.weight_scale;
-        Invalid::unless(scale > 0.0 && scale.is_finite(), "weight_scale", scale, "a number above 0")?;
-        Invalid::unless((0.0..=1.0).contains(&self.ecn_share), "ecn_share", self.ecn_share, "a share from 0 to 1")
-    }
 }
+
+/// Share of marked ACKs in a round trip above which the path is left (Spritz' artifact; specification 3.6).
+const ECN_SHARE: f64 = 0.1;
 
 #[derive(Debug)]
 struct Flow {
@@ -91,8 +84,8 @@ impl Flow {
 impl HostScheme for Flicr {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
         let paths = flow.paths.guided.map_or_else(Default::default, Arc::clone);
-        let spread = Spread { weights: self.parameters.weights, scale: self.parameters.weight_scale };
-        let mut sampler = Sampler::of(&paths, spread, None, Stream::keyed(self.host_key, flow.key, "flicr"));
+        let weights = self.parameters.weights;
+        let mut sampler = Sampler::of(&paths, weights, None, Stream::keyed(self.host_key, flow.key, "flicr"));
         sampler.set_dead(flow.paths.dead.to_vec());
         let state = Flow {
             paths,
@@ -131,7 +124,7 @@ impl HostScheme for Flicr {
         flow.acks += 1;
         flow.marked += u32::from(feedback.ecn);
         if now > flow.since + flow.base_rtt {
-            if f64::from(flow.marked) > self.parameters.ecn_share * f64::from(flow.acks) {
+            if f64::from(flow.marked) > ECN_SHARE * f64::from(flow.acks) {
                 flow.current = None;
             }
             (flow.acks, flow.marked, flow.since) = (0, 0, now);

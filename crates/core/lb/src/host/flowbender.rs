@@ -60,26 +60,26 @@ parameters! {
     /// FlowBender.
     pub struct FlowBenderParameters {
         /// Share of congested ACKs above which an epoch is congested, at packet granularity.
-        t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05";
+        t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05", Expert;
         /// Consecutive congested epochs that change the tag, at packet granularity.
-        n: u32 = 1, source "HERMES artifact (specification 3.1)";
+        n: u32 = 1, source "HERMES artifact (specification 3.1)", Expert;
         /// Number of values of the tag, with `value = "next"` or `"random"`; otherwise of a flow's first value.
-        range: u32 = 8, source "FlowBender (specification 3.1)";
+        range: u32 = 8, source "FlowBender (specification 3.1)", Reading;
         /// Next value of the tag.
-        value: NextValue = NextValue::Unbounded, source "HERMES artifact (specification 3.1)";
+        value: NextValue = NextValue::Unbounded, source "HERMES artifact (specification 3.1)", Reading;
         /// End of a flow's first epoch, at packet granularity.
-        first_epoch: FirstEpoch = FirstEpoch::FirstAck, source "HERMES artifact (specification 3.1)";
+        first_epoch: FirstEpoch = FirstEpoch::FirstAck, source "HERMES artifact (specification 3.1)", Reading;
         /// Congestion signal, at packet granularity.
-        variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
+        variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed", Expert;
         /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
-        rtt_threshold: f64 = 2.5, source "ours: Hopper's own test of congestion (its Table 1); §4.2 says no more than round trips that increase";
+        rtt_threshold: f64 = 2.5, source "ours: Hopper's own test of congestion (its Table 1); §4.2 says no more than round trips that increase", Expert;
         /// Unit of decisions: packets, or chunks as in Hopper's testbed, where a chunk that takes longer than
         /// `rtt_threshold` times its ideal changes the tag of the next one.
-        granularity: Granularity = Granularity::Packet, source "Hopper §4.2";
+        granularity: Granularity = Granularity::Packet, source "Hopper §4.2", Expert;
         /// Bytes of a chunk, at chunk granularity.
-        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB", Expert;
         /// Maximum chunks in flight, at chunk granularity.
-        outstanding: u32 = 1, source "ours: not given";
+        outstanding: u32 = 1, source "ours: not given", Expert;
     }
 }
 

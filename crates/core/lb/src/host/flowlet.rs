@@ -23,9 +23,9 @@ parameters! {
     /// Host flowlets.
     pub struct FlowletParameters {
         /// Pause after which a flow may change its path, in base round trips.
-        gap: f64 = 0.5, source "REPS artifact (specification 3.3)";
+        gap: f64 = 0.5, source "REPS artifact (specification 3.3)", Expert;
         /// Number of entropy values.
-        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
+        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
     }
 }
 

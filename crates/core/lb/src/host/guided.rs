@@ -1,6 +1,6 @@
 //! Weighted sampling of the paths of a list, some of them blocked temporarily or permanently (Spritz §IV).
 
-use crate::{GuidedPaths, Spread};
+use crate::{GuidedPaths, Weights};
 use anabranch_random::Stream;
 use anabranch_settings::{Never, choices};
 use anabranch_units::Time;
@@ -91,9 +91,9 @@ impl Sampler {
         sampler
     }
 
-    pub(crate) fn of(paths: &GuidedPaths, spread: Spread, interval: Option<Time>, stream: Stream) -> Self {
+    pub(crate) fn of(paths: &GuidedPaths, weights: Weights, interval: Option<Time>, stream: Stream) -> Self {
         let longest = paths.steps().last().copied();
-        let weight = |step| longest.map_or(1.0, |longest| spread.weight(step, &longest));
+        let weight = |step| longest.map_or(1.0, |longest| weights.weight(step, &longest));
         Sampler::new(paths.steps().iter().map(|step| (step.end, weight(step))), interval, stream)
     }
 
@@ -195,7 +195,7 @@ mod tests {
     use crate::{Weights, host::testing::four_paths};
 
     fn sampler(weights: Weights, interval: Option<Time>) -> Sampler {
-        Sampler::of(&four_paths(), Spread { weights, scale: 3.0 }, interval, Stream::keyed(1, 2, "test"))
+        Sampler::of(&four_paths(), weights, interval, Stream::keyed(1, 2, "test"))
     }
 
     fn shares(s: &mut Sampler, blocks: &mut Blocks, now: Time) -> [f64; 4] {

@@ -48,32 +48,32 @@ parameters! {
         /// of the flow. With less, no held packet begins a flowlet.
         flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: that of the switches";
         /// Scales alpha with the length of the flowlet; otherwise alpha is 1 ("No Dynamic T").
-        dynamic: bool = true, source "HF2T slides";
+        dynamic: bool = true, source "HF2T slides", Expert;
         /// Source of T.
-        threshold: Hf2tThreshold = Hf2tThreshold::Quantile, source "ours: how T is computed is not given (specification 11.2)";
+        threshold: Hf2tThreshold = Hf2tThreshold::Quantile, source "ours: how T is computed is not given (specification 11.2)", Reading;
         /// Definition of a gap.
-        gaps: Hf2tGaps = Hf2tGaps::Wire, source "HF2T slides: the time between adjacent packets of a flow";
+        gaps: Hf2tGaps = Hf2tGaps::Wire, source "HF2T slides: the time between adjacent packets of a flow", Reading;
         /// Share of the gaps that reach T.
-        p: f64 = 0.01, source "specification 11.3";
+        p: f64 = 0.01, source "specification 11.3", Expert;
         /// T with `threshold = "fixed"`.
-        fixed_threshold: Time = Time::from_us(6), source "ours";
+        fixed_threshold: Time = Time::from_us(6), source "ours", Reading;
         /// Interval at which T is recomputed and older gaps lose half of their weight.
-        refresh: Time = Time::from_ms(1), source "specification 11.3";
+        refresh: Time = Time::from_ms(1), source "specification 11.3", Expert;
         /// Target flowlet length.
-        l_target: Bytes = Bytes(64_000), source "specification 11.3";
+        l_target: Bytes = Bytes(64_000), source "specification 11.3", Expert;
         /// Lower bound of alpha.
-        alpha_min: f64 = 0.25, source "specification 11.3";
+        alpha_min: f64 = 0.25, source "specification 11.3", Expert;
         /// Upper bound of alpha.
-        alpha_max: f64 = 4.0, source "specification 11.3";
+        alpha_max: f64 = 4.0, source "specification 11.3", Expert;
         /// Maximum delay of one packet, in flowlet timeouts; 1: unlimited.
-        dmax: f64 = 1.0, source "ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held";
+        dmax: f64 = 1.0, source "ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held", Expert;
         /// Maximum total delay of a flow: this share of its ideal completion time and one flowlet timeout.
-        max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow";
+        max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow", Expert;
         /// Maximum share of a host's packets that are held, over the last `refresh` intervals. A bound ends the feedback in
         /// which holds shorten the gaps of other packets, T falls with them, and more are held.
-        max_held: Never<f64> = Never::Never, source "ours: no bound; the slides delay \"a small number of specific packets\", by their counts 2.6 %";
+        max_held: Never<f64> = Never::Never, source "ours: no bound; the slides delay \"a small number of specific packets\", by their counts 2.6 %", Expert;
         /// Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
-        on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours";
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours", Expert;
     }
 }
 

@@ -71,52 +71,52 @@ parameters! {
     /// Hopper. Round-trip thresholds are in base round trips of the flow (of a chunk, at chunk granularity).
     pub struct HopperParameters {
         /// Weight of the last sample in the moving average; 1: the last sample alone.
-        alpha: f64 = 1.0, source "Hopper Table 1";
+        alpha: f64 = 1.0, source "Hopper Table 1", Expert;
         /// Average round trip above which paths are probed.
-        th_probe: f64 = 1.5, source "Hopper Table 1";
+        th_probe: f64 = 1.5, source "Hopper Table 1", Expert;
         /// Average round trip above which the flow may move.
-        th_cong: f64 = 2.5, source "Hopper Table 1";
+        th_cong: f64 = 2.5, source "Hopper Table 1", Expert;
         /// Age at which a probe result expires, in base round trips.
-        ttl_probe: f64 = 4.0, source "Hopper Table 1";
+        ttl_probe: f64 = 4.0, source "Hopper Table 1", Expert;
         /// Maximum round trip of a new path, as a share of the flow's round trip.
-        delta_rtt: f64 = 0.8, source "Hopper Table 1";
+        delta_rtt: f64 = 0.8, source "Hopper Table 1", Expert;
         /// Paths probed at a time.
-        probes: u32 = 2, source "Hopper §3.2: power of two choices";
+        probes: u32 = 2, source "Hopper §3.2: power of two choices", Expert;
         /// Length of an epoch in round trips.
-        epoch: f64 = 1.0, source "Hopper §3: one RTT";
+        epoch: f64 = 1.0, source "Hopper §3: one RTT", Reading;
         /// Round trip that defines an epoch.
-        epoch_rtt: HopperEpoch = HopperEpoch::Measured, source "Hopper §3 says RTT, Table 1 says base RTT where it means it (specification 2.3, point 6)";
+        epoch_rtt: HopperEpoch = HopperEpoch::Measured, source "Hopper §3 says RTT, Table 1 says base RTT where it means it (specification 2.3, point 6)", Reading;
         /// Probe results that count.
-        candidates: HopperCandidates = HopperCandidates::Epoch, source "Hopper Alg. 1 and §1: the two paths just probed (specification 2.3, point 1)";
+        candidates: HopperCandidates = HopperCandidates::Epoch, source "Hopper Alg. 1 and §1: the two paths just probed (specification 2.3, point 1)", Reading;
         /// Uses up an epoch's chance to move even without a result (Algorithm 1, literally).
-        consume_on_no_result: bool = false, source "specification 2.3, point 1";
+        consume_on_no_result: bool = false, source "specification 2.3, point 1", Reading;
         /// Delay of the move, as a multiple of the difference of the round trips; at chunk granularity it waits for the next chunk.
-        kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
+        kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)", Reading;
         /// Behaviour until the move takes effect, at packet granularity.
-        delay: HopperDelay = HopperDelay::Hold, source "specification 2.4";
+        delay: HopperDelay = HopperDelay::Hold, source "specification 2.4", Reading;
         /// With `delay = "hold"`, at packet granularity: packets that may be in flight without waiting, including the new path's first ones;
         /// auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-extended`, else none).
-        hold_beyond: Auto<u32> = Auto::Auto, source "Hopper §4.1.1: a packet that is early by up to 30 is acknowledged normally";
+        hold_beyond: Auto<u32> = Auto::Auto, source "Hopper §4.1.1: a packet that is early by up to 30 is acknowledged normally", Reading;
         /// Entropy values of a flow.
-        ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
+        ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5", Reading;
         /// Number of entropy values with `ports = "random"`.
-        values: u32 = 65_536, source "UDP source ports";
+        values: u32 = 65_536, source "UDP source ports", Expert;
         /// Payload of a probe, at most a full packet's; auto: 64 B, or at chunk granularity up to 10 kB as fits a
         /// packet. The header of a data packet is added. Over RC queue pairs `wire.probe` sets it.
-        probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
+        probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2", Expert;
         /// Unit of decisions: packets, or chunks as in the testbed.
-        granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
+        granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2", Expert;
         /// Bytes of a chunk, at chunk granularity.
-        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB", Expert;
         /// Maximum chunks in flight, at chunk granularity.
-        outstanding: u32 = 1, source "ours: not given";
+        outstanding: u32 = 1, source "ours: not given", Expert;
         /// Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`.
-        probe_on_ecn: bool = false, source "Hopper §3.1: named as an optimisation, not implemented there";
+        probe_on_ecn: bool = false, source "Hopper §3.1: named as an optimisation, not implemented there", Reading;
         /// At chunk granularity: a flow that may move begins no chunk before its probes have replies. The wait ends early
         /// where the replies still out are too late for a move, by `delta_rtt`.
-        probe_wait: bool = true, source "Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1)";
+        probe_wait: bool = true, source "Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1)", Reading;
         /// Effect of a retransmission timeout on the flow's path.
-        on_timeout: OnTimeout = OnTimeout::Ignore, source "Hopper §3 knows round trips alone; move: ours";
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "Hopper §3 knows round trips alone; move: ours", Expert;
     }
 }
 

@@ -27,15 +27,15 @@ parameters! {
     /// Mixed: recycled entropy values, else the bitmap.
     pub struct MixedParameters {
         /// Number of paths of the bitmap, a power of two.
-        paths: u32 = 64, source "ours";
+        paths: u32 = 64, source "ours", Expert;
         /// Penalty of an ECN mark, up to 15.
-        ecn: u32 = 1, source "Ultra Ethernet reference model (specification 6.2)";
+        ecn: u32 = 1, source "Ultra Ethernet reference model (specification 6.2)", Expert;
         /// Penalty of a NACK, up to 15.
-        nack: u32 = 4, source "Ultra Ethernet reference model (specification 6.2)";
+        nack: u32 = 4, source "Ultra Ethernet reference model (specification 6.2)", Expert;
         /// Penalty of a timeout, up to 15.
-        timeout: u32 = 15, source "Ultra Ethernet reference model (specification 6.2)";
+        timeout: u32 = 15, source "Ultra Ethernet reference model (specification 6.2)", Expert;
         /// Capacity of the queue of entropy values, in packets (rounded up to a power of two).
-        queue: PacketsOrBdp = PacketsOrBdp::Bdp(2_000_000), source "ours: more than a window";
+        queue: PacketsOrBdp = PacketsOrBdp::Bdp(2_000_000), source "ours: more than a window", Expert;
     }
 }
 

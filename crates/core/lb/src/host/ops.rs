@@ -33,9 +33,9 @@ parameters! {
     /// Oblivious packet spraying.
     pub struct OpsParameters {
         /// Number of entropy values; round-robin-masked rounds it up to a power of two.
-        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
+        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
         /// Selection of the next entropy value.
-        mode: OpsMode = OpsMode::Random, source "specification 3.4";
+        mode: OpsMode = OpsMode::Random, source "specification 3.4", Expert;
     }
 }
 

@@ -23,15 +23,15 @@ parameters! {
     /// PLB.
     pub struct PlbParameters {
         /// Share of marked bytes above which a round trip is congested (Linux: 0.5).
-        k: f64 = 0.25, source "REPS artifact (specification 3.2)";
+        k: f64 = 0.25, source "REPS artifact (specification 3.2)", Expert;
         /// Congested round trips in a row that are tolerated; one more moves the flow.
-        n: u32 = 1, source "REPS artifact (specification 3.2)";
+        n: u32 = 1, source "REPS artifact (specification 3.2)", Expert;
         /// Minimum time between two moves: one retransmission timeout.
-        min_wait: Time = Time::from_us(100), source "ours: the timeout of specification 7.10";
+        min_wait: Time = Time::from_us(100), source "ours: the timeout of specification 7.10", Expert;
         /// Moves the flow at once on a timeout.
-        timeout_moves: bool = true, source "Linux rehashes a flow whose timer expires";
+        timeout_moves: bool = true, source "Linux rehashes a flow whose timer expires", Reading;
         /// Number of entropy values.
-        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
+        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
     }
 }
 

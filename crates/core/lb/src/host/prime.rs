@@ -96,26 +96,26 @@ parameters! {
         /// packets. auto: a path's own, by how often it came up until it was marked again, at least one pass.
         p_ecn: Auto<PacketsOrPasses> = Auto::Value(PacketsOrPasses::Packets(PacketsOrBdp::Bdp(250_000))), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn; auto: ours (specification 5.4 (i))";
         /// Limit of p_ecn = "auto".
-        p_ecn_max: PacketsOrPasses = PacketsOrPasses::Passes(16_000_000), source "ours: a path at a sixteenth of the healthy rate";
+        p_ecn_max: PacketsOrPasses = PacketsOrPasses::Passes(16_000_000), source "ours: a path at a sixteenth of the healthy rate", Expert;
         /// Least packets between two changes of a path's p_ecn = "auto": marks that come sooner are of earlier packets.
-        p_ecn_settle: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours: one round trip";
+        p_ecn_settle: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours: one round trip", Expert;
         /// Penalty of a path after a NACK, in packets (or a share of the BDP, or passes over the paths).
-        p_nack: PacketsOrPasses = PacketsOrPasses::Packets(PacketsOrBdp::Bdp(1_000_000)), source "ours (specification 5.2)";
+        p_nack: PacketsOrPasses = PacketsOrPasses::Packets(PacketsOrBdp::Bdp(1_000_000)), source "ours (specification 5.2)", Expert;
         /// Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent
         /// in ten times wire.least_timeout.
-        p_timeout: Auto<PacketsOrPasses> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most";
+        p_timeout: Auto<PacketsOrPasses> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most", Expert;
         /// Decay of every penalty per packet.
-        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
+        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)", Expert;
         /// Event that counts as a packet for the decay.
-        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D: \"when sending a new packet all penalty values would be updated\"; §III-C: \"after each MP-EV generation\"";
+        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D: \"when sending a new packet all penalty values would be updated\"; §III-C: \"after each MP-EV generation\"", Reading;
         /// What a penalty belongs to.
-        history: HistoryOf = HistoryOf::Path, source "PRIME §III-D (III-C differs; specification 5.4 (c))";
+        history: HistoryOf = HistoryOf::Path, source "PRIME §III-D (III-C differs; specification 5.4 (c))", Reading;
         /// Effect of a NACK on a path that a mark has penalised.
-        nack_on_marked: NackOnMarked = NackOnMarked::Replace, source "PRIME §III-C (III-D can be read otherwise; specification 5.4 (b))";
+        nack_on_marked: NackOnMarked = NackOnMarked::Replace, source "PRIME §III-C (III-D can be read otherwise; specification 5.4 (b))", Reading;
         /// Scope of one round robin and one congestion history.
-        scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)";
+        scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
         /// Packets sent before the history takes effect.
-        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C";
+        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C", Reading;
     }
 }
 

@@ -24,15 +24,15 @@ parameters! {
     /// Static spraying over queue pairs.
     pub struct QpSprayParameters {
         /// Queue pairs per flow.
-        qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION; the library's own default, 1, is ecmp";
+        qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION; the library's own default, 1, is ecmp", Expert;
         /// Bytes per chunk.
-        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB", Expert;
         /// Maximum chunks in flight.
-        outstanding: u32 = 4, source "NCCL: a channel's buffer of 4 MiB (NCCL_BUFFSIZE), in slices of 1 MiB; 1: as many as keep the order of one sequence";
+        outstanding: u32 = 4, source "NCCL: a channel's buffer of 4 MiB (NCCL_BUFFSIZE), in slices of 1 MiB; 1: as many as keep the order of one sequence", Expert;
         /// Number of entropy values.
-        values: u32 = 65_536, source "UDP source ports";
+        values: u32 = 65_536, source "UDP source ports", Expert;
         /// Effect of a retransmission timeout: with "move" the queue pair in use gets another port.
-        on_timeout: OnTimeout = OnTimeout::Ignore, source "NCCL: a queue pair keeps its port, and its error ends the job; move: ours";
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "NCCL: a queue pair keeps its port, and its error ends the job; move: ours", Expert;
     }
 }
 

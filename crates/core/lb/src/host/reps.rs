@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     source: "specification 6.1; REPS (arXiv 2407.21625) and its artifact",
     description: "The entropy values of unmarked ACKs are kept in a circular buffer of 8 and each is reused once; \
         without one a random value explores. A timeout freezes the buffer, whose values are then repeated until \
-        freeze_time has passed. Variant `legacy` is an unlimited queue without freezing.",
+        10 ms have passed. Variant `legacy` is an unlimited queue without freezing.",
 };
 
 choices! {
@@ -34,24 +34,18 @@ parameters! {
     /// REPS.
     pub struct RepsParameters {
         /// Version of REPS.
-        variant: RepsVariant = RepsVariant::Circular, source "specification 6.1";
+        variant: RepsVariant = RepsVariant::Circular, source "specification 6.1", Reading;
         /// Entries of the circular buffer.
-        buffer: u32 = 8, source "REPS artifact (specification 6.1)";
+        buffer: u32 = 8, source "REPS artifact (specification 6.1)", Expert;
         /// Number of entropy values.
-        entropy_values: u32 = 65536, source "REPS: 2^8 to 2^16";
+        entropy_values: u32 = 65536, source "REPS: 2^8 to 2^16", Expert;
         /// Uses of a value that returned unmarked; the packets per ACK where ACKs are coalesced.
-        usable_lifetime: u32 = 1, source "REPS artifact (specification 6.1)";
+        usable_lifetime: u32 = 1, source "REPS artifact (specification 6.1)", Expert;
         /// Set if switches trim: then every timeout freezes, otherwise one without signs of congestion.
-        with_trimming: bool = true, source "REPS artifact (specification 6.1)";
+        with_trimming: bool = true, source "REPS artifact (specification 6.1)", Expert;
         /// Without trimming: a timeout is not attributed to congestion while no round trip exceeds this, in base round
         /// trips.
-        freeze_below: f64 = 1.65, source "REPS artifact (specification 6.1)";
-        /// Minimum time that the buffer remains frozen.
-        freeze_time: Time = Time::from_ms(10), source "REPS artifact (specification 6.1)";
-        /// Packets that explore after the buffer thaws.
-        explore: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "REPS artifact; Ultra Ethernet's model: 16";
-        /// Legacy: packets initially sent in round robin (at most one per entropy value).
-        first_window: PacketsOrBdp = PacketsOrBdp::Bdp(1_500_000), source "ours: the initial window";
+        freeze_below: f64 = 1.65, source "REPS artifact (specification 6.1)", Expert;
     }
 }
 
@@ -63,6 +57,11 @@ impl SchemeCapabilities for RepsParameters {
         Invalid::unless(self.freeze_below >= 0.0, "freeze_below", self.freeze_below, "at least 0")
     }
 }
+
+/// Minimum time that the buffer remains frozen (REPS artifact).
+const FREEZE_TIME: Time = Time::from_ms(10);
+/// Legacy: packets initially sent in round robin, at most one per entropy value. Ours: the initial window.
+const FIRST_WINDOW: PacketsOrBdp = PacketsOrBdp::Bdp(1_500_000);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct BufferEntry {
@@ -81,6 +80,7 @@ struct Circular {
     /// While frozen: earliest time at which feedback thaws it.
     frozen_until: Option<Time>,
     explore: u64,
+    /// One BDP.
     explore_after: u64,
     largest_rtt: Time,
     /// Without trimming, a timeout freezes only below this round trip.
@@ -126,7 +126,7 @@ impl Circular {
             head_frozen: 0,
             frozen_until: None,
             explore: 0,
-            explore_after: parameters.explore.packets(flow.bdp_packets),
+            explore_after: flow.bdp_packets,
             largest_rtt: Time::ZERO,
             freeze_below: times(flow.base_rtt, parameters.freeze_below),
         }
@@ -190,7 +190,7 @@ impl HostScheme for Reps {
         let state = match self.parameters.variant {
             RepsVariant::Circular => State::Circular(Circular::new(&self.parameters, flow)),
             RepsVariant::Legacy => {
-                let first = self.parameters.first_window.packets(flow.bdp_packets);
+                let first = FIRST_WINDOW.packets(flow.bdp_packets);
                 State::Legacy {
                     good: Recycle::new(first.saturating_add(flow.bdp_packets)),
                     next: self.space.draw(&mut stream),
@@ -244,11 +244,11 @@ impl HostScheme for Reps {
     }
 
     fn on_timeout(&mut self, now: Time, slot: u32, _tag: Tag) {
-        let (trimming, freeze_time) = (self.parameters.with_trimming, self.parameters.freeze_time);
+        let trimming = self.parameters.with_trimming;
         let Some(Flow { state: State::Circular(circular), .. }) = self.flows.get(slot) else { return };
         let failure = if trimming { circular.explore == 0 } else { circular.largest_rtt < circular.freeze_below };
         if failure && circular.frozen_until.is_none() {
-            circular.frozen_until = Some(now.saturating_add(freeze_time));
+            circular.frozen_until = Some(now.saturating_add(FREEZE_TIME));
         }
     }
 }
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace_of_freezing() {
-        // BDP 100 packets, freeze_time 10 ms.
+        // BDP 100 packets, frozen for 10 ms.
         let mut s = reps(RepsParameters::default());
         let late = Time::from_ms(10);
         clean(&mut s, 1);
@@ -326,8 +326,7 @@ mod tests {
 
     #[test]
     fn coalesced_acks_give_several_uses() {
-        let mut s =
-            reps(RepsParameters { usable_lifetime: 2, explore: PacketsOrBdp::Packets(16), ..Default::default() });
+        let mut s = reps(RepsParameters { usable_lifetime: 2, ..Default::default() });
         clean(&mut s, 1);
         clean(&mut s, 2);
         assert_eq!([send(&mut s), send(&mut s), send(&mut s), send(&mut s)], [1, 1, 2, 2]);
@@ -336,14 +335,13 @@ mod tests {
 
     #[test]
     fn legacy_begins_with_a_window_in_turn() {
-        // 0.05 BDP = 5 packets in turn, then the queue, then random.
-        let window = PacketsOrBdp::Bdp(50_000);
-        let mut s = reps(RepsParameters { variant: RepsVariant::Legacy, first_window: window, ..Default::default() });
+        // 1.5 BDP = 150 packets in turn, then the queue, then random.
+        let mut s = reps(RepsParameters { variant: RepsVariant::Legacy, ..Default::default() });
         let start = send(&mut s);
         clean(&mut s, 1);
         clean(&mut s, 2);
         mark(&mut s, 3);
-        for i in 1..5 {
+        for i in 1..150 {
             assert_eq!(send(&mut s), start + i);
         }
         assert_eq!([send(&mut s), send(&mut s)], [1, 2]);

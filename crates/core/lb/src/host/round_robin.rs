@@ -23,7 +23,7 @@ parameters! {
     /// Round robin over entropy values.
     pub struct RoundRobinParameters {
         /// Number of entropy values.
-        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
+        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     guided::{Blocks, Sampler, Subset, dead_of, limited},
 };
 use crate::{
-    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights, registry::Invalid,
+    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Tag, Weights, registry::Invalid,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::choices;
@@ -24,16 +24,6 @@ choices! {
 }
 
 choices! {
-    /// Timeouts that block a path.
-    pub enum BlockOn {
-        /// All.
-        Timeout = "timeout",
-        /// Those of a path in the buffer of good paths, as in the artifact.
-        Buffered = "buffered",
-    }
-}
-
-choices! {
     /// Flows for which a timeout blocks a path.
     pub enum BlockScope {
         /// All flows of the endpoint to the destination's switch: the list of paths, with its statistics, is that of the
@@ -46,22 +36,13 @@ choices! {
 }
 
 choices! {
-    /// Counter of ECN marks.
-    pub enum EcnCounter {
-        /// A counter per path.
-        Path = "path",
-        /// One counter per pair of hosts (or flow), reset when a path is removed, as in the artifact.
-        Buffer = "buffer",
-    }
-}
-
-choices! {
-    /// Packets that count towards the next exploration.
-    pub enum Count {
-        /// All.
-        Every = "every",
-        /// Those that take a path of the buffer, as in the artifact's Scout.
-        Buffered = "buffered",
+    /// Source that Scout and Spray follow where they differ.
+    pub enum Reading {
+        /// Algorithms 1 to 3.
+        Paper = "paper",
+        /// The published simulator. Packets count towards the next exploration while there are good paths. Timeouts block
+        /// paths of the buffer alone. Scout has one counter of ECN marks, reset when a path is removed.
+        Artifact = "artifact",
     }
 }
 
@@ -93,25 +74,26 @@ pub struct Rules {
     pub(crate) scout: bool,
     pub(crate) coarse: Option<(Categories, Entropy)>,
     pub(crate) explore_threshold: u32,
-    pub(crate) count: Count,
     pub(crate) buffer_size: usize,
     pub(crate) ecn_threshold: u32,
-    pub(crate) ecn_counter: EcnCounter,
-    pub(crate) spread: Spread,
-    pub(crate) block_on: BlockOn,
+    pub(crate) weights: Weights,
+    pub(crate) reading: Reading,
     pub(crate) block_scope: BlockScope,
     pub(crate) block_interval: Option<Time>,
     pub(crate) ecn_rate: f64,
-    pub(crate) ecn_rate_gain: f64,
-    pub(crate) ecn_rate_after: u32,
-    pub(crate) min_bias_factor: f64,
     pub(crate) small_flow: u64,
-    pub(crate) small_flow_bias: f64,
     pub(crate) buffer: Buffer,
-    pub(crate) buffer_reset: Option<Time>,
     pub(crate) max_paths: u32,
     pub(crate) subset: Subset,
 }
+
+/// Weight of a new ACK in the share of marked ACKs, and ACKs of a flow before that share takes effect. Ours: not given.
+const ECN_RATE_GAIN: f64 = 1.0 / 64.0;
+const ECN_RATE_AFTER: u32 = 64;
+/// Weight of the minimal path while it is preferred: the artifact's weight for small flows.
+const MIN_BIAS: f64 = 100.0;
+/// Time without ACKs after which a pair's buffer is emptied. Ours; the artifact: one base round trip.
+const BUFFER_RESET: Time = Time::from_us(100);
 
 /// A good path: index in the list << 16 | entropy value, so in order of latency. For a list this equals the tag.
 type GoodPath = u32;
@@ -206,7 +188,7 @@ pub struct Spritz {
 }
 
 /// Returns the categories of a list, by latency, each with the weight of its paths.
-fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Category, f64)> {
+fn categories(list: &GuidedPaths, kind: Categories, weights: Weights) -> Vec<(Category, f64)> {
     let mut found: Vec<(Category, f64)> = Vec::new();
     let Some(longest) = list.steps().last() else { return vec![(Category::Default, 1.0)] };
     let mut begin = 0;
@@ -218,7 +200,7 @@ fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Cate
                 Categories::Minimal if path.minimal => Category::Minimal,
                 Categories::Minimal => Category::NonMinimal,
             };
-            let weight = spread.weight(step, longest);
+            let weight = weights.weight(step, longest);
             match found.iter_mut().find(|(c, _)| *c == category) {
                 Some((_, sum)) => *sum += weight,
                 None => found.push((category, weight)),
@@ -231,15 +213,8 @@ fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Cate
 
 impl Rules {
     pub(crate) fn check(&self) -> Result<(), Invalid> {
-        let positive =
-            |key, value: f64| Invalid::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0");
-        positive("weight_scale", self.spread.scale)?;
         Invalid::unless((1..=4096).contains(&self.buffer_size), "buffer_size", self.buffer_size, "from 1 to 4096")?;
-        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
-        let gain = self.ecn_rate_gain;
-        Invalid::unless(gain > 0.0 && gain <= 1.0, "ecn_rate_gain", gain, "above 0 and at most 1")?;
-        positive("min_bias_factor", self.min_bias_factor)?;
-        positive("small_flow_bias", self.small_flow_bias)
+        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")
     }
 }
 
@@ -277,7 +252,7 @@ impl Spritz {
         let pair = self.rules.buffer == Buffer::Pair;
         if pair && let Some(&number) = self.pairs.get(&dst) {
             let buffer = &mut self.buffers[number as usize];
-            if self.rules.buffer_reset.is_some_and(|reset| now >= buffer.last_ack + reset) {
+            if now >= buffer.last_ack + BUFFER_RESET {
                 (buffer.marks, buffer.last_ack) = (0, now);
                 buffer.paths.clear();
             }
@@ -313,21 +288,21 @@ impl HostScheme for Spritz {
         let (list, kept) = limited(all, rules.max_paths, rules.subset, &mut cut);
         let mut stream = Stream::keyed(self.host_key, flow.key, rules.name);
         let small = flow.size < rules.small_flow;
-        let spread = if small { Spread { weights: Weights::Uniform, ..rules.spread } } else { rules.spread };
+        let weights = if small { Weights::Uniform } else { rules.weights };
         let entropy = stream.bits() as Tag & 0xff_ffff;
         let (paths, mut sampler) = match rules.coarse {
             None => {
-                let sampler = Sampler::of(&list, spread, rules.block_interval, stream);
+                let sampler = Sampler::of(&list, weights, rules.block_interval, stream);
                 (Paths::List(list), sampler)
             }
             Some((kind, _)) => {
-                let all = categories(&list, kind, spread);
+                let all = categories(&list, kind, weights);
                 let runs = all.iter().zip(1..).map(|((_, weight), end)| (end, *weight));
                 let sampler = Sampler::new(runs, rules.block_interval, stream);
                 (Paths::Categories(all.iter().map(|(category, _)| *category).collect()), sampler)
             }
         };
-        let min_bias = small.then_some(rules.small_flow_bias);
+        let min_bias = small.then_some(MIN_BIAS);
         sampler.bias(min_bias);
         if rules.coarse.is_none() {
             sampler.set_dead(dead_of(&kept, flow.paths.dead));
@@ -377,7 +352,7 @@ impl HostScheme for Spritz {
             flow.packets = 0;
             flow.paths.entry(flow.sampler.draw(blocks, now))
         } else {
-            if self.rules.count == Count::Every || !good.paths.is_empty() {
+            if self.rules.reading == Reading::Paper || !good.paths.is_empty() {
                 flow.packets += 1;
             }
             match good.paths.first().copied() {
@@ -438,7 +413,7 @@ impl HostScheme for Spritz {
         let Some(flow) = self.flows.get(slot) else { return };
         let entry = flow.paths.entry_of(tag);
         let (index, good) = (entry >> 16, &mut self.buffers[flow.good as usize]);
-        if self.rules.block_on == BlockOn::Timeout || good.paths.contains(&entry) {
+        if self.rules.reading == Reading::Paper || good.paths.contains(&entry) {
             let blocks = match flow.shared_blocks {
                 Some(number) => &mut self.blocks[number as usize],
                 None => &mut flow.own_blocks,
@@ -463,7 +438,7 @@ impl HostScheme for Spritz {
 
 impl Connection {
     fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: GoodPath) -> bool {
-        if rules.ecn_counter == EcnCounter::Buffer {
+        if rules.scout && rules.reading == Reading::Artifact {
             good.marks += 1;
             let over = good.marks > rules.ecn_threshold && good.paths.contains(&entry);
             if over {
@@ -494,11 +469,11 @@ impl Connection {
     #[inline]
     fn note_ack(&mut self, rules: &Rules, ecn: bool) {
         self.acks = self.acks.saturating_add(1);
-        self.marked += rules.ecn_rate_gain * (f64::from(u8::from(ecn)) - self.marked);
-        let congested = self.acks >= rules.ecn_rate_after && self.marked > rules.ecn_rate;
+        self.marked += ECN_RATE_GAIN * (f64::from(u8::from(ecn)) - self.marked);
+        let congested = self.acks >= ECN_RATE_AFTER && self.marked > rules.ecn_rate;
         if congested != self.biased {
             self.biased = congested;
-            self.sampler.bias(if congested { Some(rules.min_bias_factor) } else { self.min_bias });
+            self.sampler.bias(if congested { Some(MIN_BIAS) } else { self.min_bias });
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{
     guided::{Subset, interval},
-    spritz::{BlockOn, BlockScope, Buffer, Categories, Count, EcnCounter, Entropy, Rules, Spritz},
+    spritz::{BlockScope, Buffer, Categories, Entropy, Reading, Rules, Spritz},
 };
 use crate::{
-    Spread, Weights,
+    Weights,
     registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, Never, parameters};
@@ -25,29 +25,21 @@ parameters! {
     /// Spritz with coarse-grained path control.
     pub struct SpritzCoarseParameters {
         /// Granularity of the categories.
-        categories: Categories = Categories::Types, source "Spritz §III-D: path categories, and types within them";
+        categories: Categories = Categories::Types, source "Spritz §III-D: path categories, and types within them", Reading;
         /// Change of the entropy that the switch hashes.
-        entropy: Entropy = Entropy::Packet, source "ours: spraying within a category";
+        entropy: Entropy = Entropy::Packet, source "ours: spraying within a category", Expert;
         /// Weights of the paths in draws; a category weighs as much as its paths.
-        weights: Weights = Weights::Latency, source "Spritz equation 1";
-        /// Factor of every weight that is not 1.
-        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        weights: Weights = Weights::Latency, source "Spritz equation 1", Expert;
         /// Packets after which one explores: the next category is drawn by weight. 0: never.
-        explore_threshold: u32 = 44, source "Spritz Table II";
+        explore_threshold: u32 = 44, source "Spritz Table II", Expert;
         /// Good categories that are kept.
-        buffer_size: u32 = 8, source "Spritz §IV";
+        buffer_size: u32 = 8, source "Spritz §IV", Expert;
         /// Marks above which a category is no longer good.
-        ecn_threshold: u32 = 8, source "Spritz Table II";
+        ecn_threshold: u32 = 8, source "Spritz Table II", Expert;
         /// Interval of the timer that restores categories blocked by timeouts.
-        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
+        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given", Expert;
         /// Share of marked ACKs above which the fastest category is preferred.
-        ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
-        /// Weight of a new ACK in that share.
-        ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
-        /// ACKs of a flow before that share takes effect.
-        ecn_rate_after: u32 = 64, source "ours: not given";
-        /// Weight of the fastest category while it is preferred.
-        min_bias_factor: f64 = 100.0, source "ours: not given";
+        ecn_rate: f64 = 0.9, source "Spritz Algorithm 2", Expert;
     }
 }
 
@@ -68,22 +60,15 @@ impl From<SpritzCoarseParameters> for Rules {
             scout: true,
             coarse: Some((p.categories, p.entropy)),
             explore_threshold: p.explore_threshold,
-            count: Count::Every,
             buffer_size: p.buffer_size as usize,
             ecn_threshold: p.ecn_threshold,
-            ecn_counter: EcnCounter::Path,
-            spread: Spread { weights: p.weights, scale: p.weight_scale },
-            block_on: BlockOn::Timeout,
+            weights: p.weights,
+            reading: Reading::Paper,
             block_scope: BlockScope::Flow,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
-            ecn_rate_gain: p.ecn_rate_gain,
-            ecn_rate_after: p.ecn_rate_after,
-            min_bias_factor: p.min_bias_factor,
             small_flow: 0,
-            small_flow_bias: 1.0,
             buffer: Buffer::Flow,
-            buffer_reset: None,
             max_paths: 0,
             subset: Subset::Fastest,
         }

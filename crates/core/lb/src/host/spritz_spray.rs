@@ -2,10 +2,10 @@
 
 use super::{
     guided::{Subset, interval},
-    spritz::{BlockOn, BlockScope, Buffer, Count, EcnCounter, Rules, Spritz},
+    spritz::{BlockScope, Buffer, Reading, Rules, Spritz},
 };
 use crate::{
-    Spread, Weights,
+    Weights,
     registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, Never, parameters};
@@ -24,41 +24,27 @@ parameters! {
     /// Spritz-Spray.
     pub struct SpritzSprayParameters {
         /// Weights of the paths in draws.
-        weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform";
-        /// Factor of every weight that is not 1.
-        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform", Expert;
         /// Packets after which one explores: the next is drawn by weight. 0: never.
-        explore_threshold: u32 = 44, source "Spritz Table II: about half a BDP";
-        /// Packets that count towards the next exploration.
-        explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
+        explore_threshold: u32 = 44, source "Spritz Table II: about half a BDP", Expert;
         /// Good paths that are kept.
-        buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
-        /// Owner of a buffer of good paths.
-        buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
-        /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
-        buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
-        /// Timeouts that block a path.
-        block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 3; buffered: the artifact";
-        /// Flows for which it is blocked.
-        block_scope: BlockScope = BlockScope::Endpoint, source "Spritz §III-C, Algorithms 1 to 3: entries and weights are those of the endpoint";
+        buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9", Expert;
+        /// Owner of a buffer of good paths. That of a pair is emptied when a flow opens and no ACK has come for 100 us.
+        buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections", Reading;
+        /// Source of what counts towards an exploration, and of what blocks a path.
+        reading: Reading = Reading::Paper, source "Spritz Algorithms 1 to 3", Reading;
+        /// Flows for which a timeout blocks a path.
+        block_scope: BlockScope = BlockScope::Endpoint, source "Spritz §III-C, Algorithms 1 to 3: entries and weights are those of the endpoint", Reading;
         /// Interval of the timer that restores all blocked paths.
-        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
+        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given", Expert;
         /// Share of marked ACKs above which the minimal path is preferred.
-        ecn_rate: f64 = 0.9, source "Spritz Algorithm 3";
-        /// Weight of a new ACK in that share.
-        ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
-        /// ACKs of a flow before that share takes effect.
-        ecn_rate_after: u32 = 64, source "ours: not given";
-        /// Weight of the minimal path while it is preferred.
-        min_bias_factor: f64 = 100.0, source "ours: not given; the artifact's weight for small flows";
-        /// Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1.
-        small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB";
-        /// Weight of the minimal path for flows below `small_flow`.
-        small_flow_bias: f64 = 100.0, source "the artifact's scripts";
+        ecn_rate: f64 = 0.9, source "Spritz Algorithm 3", Expert;
+        /// Flows below this size draw the minimal path with weight 100 and all others with 1.
+        small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB", Reading;
         /// Maximum paths kept per destination; 0: all.
-        max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited";
+        max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited", Expert;
         /// Selection of the paths kept.
-        subset: Subset = Subset::Fastest, source "ours: not given";
+        subset: Subset = Subset::Fastest, source "ours: not given", Expert;
     }
 }
 
@@ -79,22 +65,15 @@ impl From<SpritzSprayParameters> for Rules {
             scout: false,
             coarse: None,
             explore_threshold: p.explore_threshold,
-            count: p.explore_count,
             buffer_size: p.buffer_size as usize,
             ecn_threshold: 0,
-            ecn_counter: EcnCounter::Path,
-            spread: Spread { weights: p.weights, scale: p.weight_scale },
-            block_on: p.block_on,
+            weights: p.weights,
+            reading: p.reading,
             block_scope: p.block_scope,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
-            ecn_rate_gain: p.ecn_rate_gain,
-            ecn_rate_after: p.ecn_rate_after,
-            min_bias_factor: p.min_bias_factor,
             small_flow: p.small_flow.0,
-            small_flow_bias: p.small_flow_bias,
             buffer: p.buffer,
-            buffer_reset: interval(p.buffer_reset),
             max_paths: p.max_paths,
             subset: p.subset,
         }

@@ -35,12 +35,12 @@ parameters! {
     /// Adaptive routing.
     pub struct ArParameters {
         /// Comparison of queues.
-        compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator";
+        compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator", Expert;
         /// Upper bounds of the levels, in percent of `fabric.queue_limit`; one more level is above the last. No effect
         /// with `compare = "exact"`.
-        levels: Vec<u64> = vec![5, 10, 20], source "Ultra Ethernet's public simulator";
+        levels: Vec<u64> = vec![5, 10, 20], source "Ultra Ethernet's public simulator", Expert;
         /// Validity of a port's level after it was read: hardware samples its queues. "0ns" reads it for every packet.
-        refresh: Time = Time::ZERO, source "ours; 100 ns in Ultra Ethernet's public simulator";
+        refresh: Time = Time::ZERO, source "ours; 100 ns in Ultra Ethernet's public simulator", Expert;
     }
 }
 

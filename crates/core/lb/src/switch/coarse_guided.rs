@@ -36,7 +36,7 @@ parameters! {
     /// Coarse-grained path control.
     pub struct CoarseGuidedParameters {
         /// Switches that choose within a category.
-        chosen_by: ChosenBy = ChosenBy::EachSwitch, source "Spritz §III-D; first-switch: ours";
+        chosen_by: ChosenBy = ChosenBy::EachSwitch, source "Spritz §III-D; first-switch: ours", Expert;
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     registry::{Invalid, PacketScope, SchemeCapabilities},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{About, Auto, parameters};
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
 /// Registry entry.
@@ -25,20 +25,8 @@ parameters! {
     pub struct CongaParameters {
         /// A pause longer than this ends a flowlet.
         flowlet_timeout: Time = Time::from_us(100), source "specification 4.2";
-        /// Interval at which the rate estimators are discounted.
-        t_dre: Time = Time::from_us(50), source "specification 4.2";
-        /// Share that one discount takes away.
-        alpha: f64 = 0.2, source "specification 4.2";
-        /// Bits of a congestion metric.
-        q: u32 = 3, source "specification 4.2";
-        /// Limits a metric to 2^q - 1; auto: yes, except in the `conweave-ns3` profiles.
-        clamp: Auto<bool> = Auto::Auto, source "specification 4.2";
-        /// Age at which reports on a path expire.
-        aging: Time = Time::from_us(500), source "specification 4.2";
         /// Consecutive paths that a new flowlet compares, from a random first one; 0: all.
-        candidates: u32 = 4, source "specification 4.2: as in Hopper's comparison; CONGA's paper compares all";
-        /// Keeps a flow's path if it is among the best, as in CONGA's paper.
-        keep_on_tie: bool = false, source "specification 4.2";
+        candidates: u32 = 4, source "specification 4.2: as in Hopper's comparison; CONGA's paper compares all", Expert;
     }
 }
 
@@ -48,13 +36,8 @@ impl SchemeCapabilities for CongaParameters {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.alpha > 0.0 && self.alpha < 1.0, "alpha", self.alpha, "a share between 0 and 1")?;
-        Invalid::unless((1..=16).contains(&self.q), "q", self.q, "1 to 16")?;
-        let times = [("flowlet_timeout", self.flowlet_timeout), ("t_dre", self.t_dre), ("aging", self.aging)];
-        match times.into_iter().find(|(_, time)| *time == Time::ZERO) {
-            Some((key, time)) => Invalid::unless(false, key, time, "a time above zero"),
-            None => Ok(()),
-        }
+        let timeout = self.flowlet_timeout;
+        Invalid::unless(timeout > Time::ZERO, "flowlet_timeout", timeout, "a time above zero")
     }
 
     fn fills_header(&self) -> bool {
@@ -70,6 +53,15 @@ impl SchemeCapabilities for CongaParameters {
     }
 }
 
+// Constants of specification 4.2.
+/// Interval at which the rate estimators are discounted, and the share that one discount takes away.
+const T_DRE: Time = Time::from_us(50);
+const ALPHA: f64 = 0.2;
+/// Levels of a congestion metric of 3 bits.
+const LEVELS: u32 = 1 << 3;
+/// Age at which reports on a path expire.
+const AGING: Time = Time::from_us(500);
+
 /// A discounting rate estimator: bytes, discounted at every multiple of the interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dre {
@@ -78,9 +70,9 @@ struct Dre {
 }
 
 impl Dre {
-    fn catch_up(&mut self, interval: u64, alpha: f64) {
+    fn catch_up(&mut self, interval: u64) {
         while self.interval < interval && self.bytes > 0 {
-            self.bytes = (self.bytes as f64 * (1.0 - alpha)) as u64;
+            self.bytes = (self.bytes as f64 * (1.0 - ALPHA)) as u64;
             self.interval += 1;
         }
         self.interval = interval;
@@ -103,7 +95,6 @@ const FEEDBACK: usize = 3;
 #[derive(Debug)]
 pub struct Conga {
     parameters: CongaParameters,
-    clamp: bool,
     hasher: Hasher,
     stream: Stream,
     number: u32,
@@ -123,10 +114,6 @@ impl Conga {
     pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let udp_ports = switch.udp_ports;
         Conga {
-            clamp: match parameters.clamp {
-                Auto::Value(clamp) => clamp,
-                Auto::Auto => !udp_ports,
-            },
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "conga"),
             number: switch.number,
@@ -144,31 +131,23 @@ impl Conga {
 
     /// Returns the metric of an output port at `now`, after `bytes` more have passed.
     fn metric(&mut self, now: Time, port: u16, bytes: u32, rate: Rate) -> u32 {
-        let t_dre = self.parameters.t_dre.ps();
         let dre = &mut self.dre[port as usize];
-        dre.catch_up(now.ps() / t_dre, self.parameters.alpha);
+        dre.catch_up(now.ps() / T_DRE.ps());
         dre.bytes += u64::from(bytes);
-        let capacity = rate.0 as f64 * (t_dre as f64 / 1e12) / self.parameters.alpha;
-        let levels = 1u32 << self.parameters.q;
-        let metric = (dre.bytes as f64 * 8.0 / capacity * f64::from(levels)) as u32;
-        if self.clamp { metric.min(levels - 1) } else { metric }
+        let capacity = rate.0 as f64 * (T_DRE.ps() as f64 / 1e12) / ALPHA;
+        let metric = (dre.bytes as f64 * 8.0 / capacity * f64::from(LEVELS)) as u32;
+        // The recorded model does not limit it (specification 17).
+        if self.udp_ports { metric } else { metric.min(LEVELS - 1) }
     }
 
     /// Returns the report unless it has expired, which takes effect at multiples of the aging time.
     fn fresh(&self, metric: Option<Metric>, now: Time) -> Option<u32> {
-        let aging = self.parameters.aging.ps();
+        let aging = AGING.ps();
         let sweep = now.ps() / aging * aging;
         metric.filter(|m| sweep <= m.at.ps() + aging).map(|m| m.value)
     }
 
-    fn choose<Q: LocalQueues>(
-        &mut self,
-        now: Time,
-        leaf: u32,
-        old: Option<u32>,
-        candidates: &Candidates<'_>,
-        queues: &mut Q,
-    ) -> u32 {
+    fn choose<Q: LocalQueues>(&mut self, now: Time, leaf: u32, candidates: &Candidates<'_>, queues: &mut Q) -> u32 {
         let (count, sample) = (self.paths.count(), self.parameters.candidates);
         let (first, number) = if sample == 0 || sample >= count {
             (0, count)
@@ -191,10 +170,7 @@ impl Conga {
                 best.push(path);
             }
         }
-        let chosen = match old.filter(|old| self.parameters.keep_on_tie && best.contains(old)) {
-            Some(old) => old,
-            None => best[self.stream.below(best.len() as u64) as usize],
-        };
+        let chosen = best[self.stream.below(best.len() as u64) as usize];
         self.best = best;
         chosen
     }
@@ -254,7 +230,7 @@ impl SwitchScheme for Conga {
         let path = match known {
             Some((path, true)) => path,
             _ => {
-                let path = self.choose(now, packet.dst_leaf, known.map(|(path, _)| path), candidates, queues);
+                let path = self.choose(now, packet.dst_leaf, candidates, queues);
                 self.flowlets.insert(key, Flowlet { last: now, path }, now);
                 self.count += 1;
                 path
@@ -308,7 +284,7 @@ mod tests {
         assert_eq!(s.metric(Time::from_us(110), 0, 0, rate), 1); // 0.64 MB: 1.64
         assert_eq!(s.dre[0].bytes, 640_000);
         assert_eq!(s.metric(Time::from_us(110), 0, 10_000_000, rate), 7, "3 bits");
-        let mut free = Conga::new(CongaParameters { clamp: Auto::Value(false), ..Default::default() }, 1, &leaf(0));
+        let mut free = Conga::new(CongaParameters::default(), 1, &SwitchInfo { udp_ports: true, ..leaf(0) });
         assert_eq!(free.metric(Time::ZERO, 0, 10_000_000, rate), 25); // 10 / 3.125 * 8 = 25.6
     }
 

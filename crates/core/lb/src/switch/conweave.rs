@@ -8,10 +8,10 @@ use super::leaf::{FlowEntry, FlowKey, FlowTable, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Invalid, PacketScope, SchemeCapabilities},
+    registry::{PacketScope, SchemeCapabilities},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{About, Auto, parameters};
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
@@ -26,30 +26,20 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// ConWeave. Times left to `auto` follow the number of tiers and whether the fabric is lossless.
+    /// ConWeave has no parameters.
     pub struct ConweaveParameters {
-        /// Time beyond the base round trip within which the reply to INIT must arrive.
-        reply_deadline_extra: Time = Time::from_us(4), source "specification 4.4";
-        /// Time for which a path reported congested is not chosen.
-        path_pause: Time = Time::from_us(16), source "specification 4.4";
-        /// Time beyond the expected arrival of the TAIL that held packets wait; auto: 16 us, 64 us on three lossless tiers.
-        voq_flush_extra: Auto<Time> = Auto::Auto, source "specification 4.4";
-        /// Maximum wait of held packets if there is no information on the old path; auto: 200 us, on three tiers 300 or
-        /// 600 us.
-        default_voq_wait: Auto<Time> = Auto::Auto, source "specification 4.4";
-        /// Idle time after which a flow restarts; auto: 300 us, 1000 us on three tiers.
-        tx_expiry: Auto<Time> = Auto::Auto, source "specification 4.4";
     }
 }
+
+// Constants of specification 4.4.
+/// Time beyond the base round trip within which the reply to INIT must arrive.
+const REPLY_DEADLINE_EXTRA: Time = Time::from_us(4);
+/// Time for which a path reported congested is not chosen.
+const PATH_PAUSE: Time = Time::from_us(16);
 
 impl SchemeCapabilities for ConweaveParameters {
     fn packet_scope(&self) -> PacketScope {
         PacketScope::EveryHop
-    }
-
-    fn check(&self) -> Result<(), Invalid> {
-        let expiry = self.tx_expiry;
-        Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")
     }
 
     fn fills_header(&self) -> bool {
@@ -153,9 +143,11 @@ impl FlowEntry for Sink {
 #[derive(Debug)]
 pub struct Conweave {
     deadline: Time,
-    path_pause: Time,
+    /// Time beyond the expected arrival of the TAIL that held packets wait.
     flush_extra: Time,
+    /// Maximum wait of held packets if there is no information on the old path.
     default_wait: Time,
+    /// Idle time after which a flow restarts.
     expiry: Time,
     hasher: Hasher,
     stream: Stream,
@@ -173,12 +165,8 @@ pub struct Conweave {
 
 impl Conweave {
     /// Creates the scheme of this switch.
-    pub fn new(parameters: ConweaveParameters, seed: u64, switch: &SwitchInfo) -> Self {
+    pub fn new(_: ConweaveParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let three = switch.uplinks.len() > 1;
-        let or = |value: Auto<Time>, us: u64| match value {
-            Auto::Value(time) => time,
-            Auto::Auto => Time::from_us(us),
-        };
         let wait = if !three {
             200
         } else if switch.lossless {
@@ -188,13 +176,12 @@ impl Conweave {
         };
         // Out and back between leaves: two hops in two tiers, four in three (also within a pod, ours).
         let hops = if three { 8 } else { 4 };
-        let expiry = or(parameters.tx_expiry, if three { 1000 } else { 300 });
+        let expiry = Time::from_us(if three { 1000 } else { 300 });
         let forget = Time::from_ms(2).max(Time::from_ps(2 * expiry.ps()));
         Conweave {
-            deadline: Time::from_ps(hops * switch.hop_delay.ps()) + parameters.reply_deadline_extra,
-            path_pause: parameters.path_pause,
-            flush_extra: or(parameters.voq_flush_extra, if three && switch.lossless { 64 } else { 16 }),
-            default_wait: or(parameters.default_voq_wait, wait),
+            deadline: Time::from_ps(hops * switch.hop_delay.ps()) + REPLY_DEADLINE_EXTRA,
+            flush_extra: Time::from_us(if three && switch.lossless { 64 } else { 16 }),
+            default_wait: Time::from_us(wait),
             expiry,
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "conweave"),
@@ -364,7 +351,7 @@ impl SwitchScheme for Conweave {
     fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, _: &mut Effects) {
         let mark = Mark::read(header);
         if mark.kind == MarkKind::Notify {
-            self.paused.insert((packet.dst_leaf, mark.path), now + self.path_pause);
+            self.paused.insert((packet.dst_leaf, mark.path), now + PATH_PAUSE);
             return;
         }
         let Some(flow) = self.sources.get(FlowKey::of(packet, false)) else { return };

@@ -25,9 +25,9 @@ parameters! {
     /// DRILL.
     pub struct DrillParameters {
         /// Next hops drawn at random (all different).
-        d: u32 = 2, source "DRILL(2, 1), SIGCOMM 2017";
+        d: u32 = 2, source "DRILL(2, 1), SIGCOMM 2017", Expert;
         /// Next hops remembered from the last decision.
-        m: u32 = 1, source "DRILL(2, 1), SIGCOMM 2017";
+        m: u32 = 1, source "DRILL(2, 1), SIGCOMM 2017", Expert;
     }
 }
 

@@ -39,7 +39,7 @@ parameters! {
     /// Multi-part entropy value to uplink.
     pub struct EvIndexParameters {
         /// Meaning of an index if uplinks have failed.
-        remap: Remap = Remap::Mod, source "ours (specification 5.3)";
+        remap: Remap = Remap::Mod, source "ours (specification 5.3)", Reading;
     }
 }
 

@@ -2,9 +2,9 @@
 //! forwards by EV1, the second by EV2, each modulo its table, all others by default.
 
 use crate::{
-    GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
+    GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
     hash::ecmp_hash,
-    registry::{Invalid, PacketScope, SchemeCapabilities, TagKind},
+    registry::{PacketScope, SchemeCapabilities, TagKind},
     switch::course::Course,
 };
 use anabranch_random::key;
@@ -26,9 +26,7 @@ parameters! {
     /// Source-guided adaptive routing.
     pub struct SourceGuidedParameters {
         /// Distribution of the entropy values of hashing host schemes over the paths of a pair.
-        weights: Weights = Weights::Uniform, source "Spritz §V-A: OPS (u) and OPS (w)";
-        /// Factor of every weight that is not 1.
-        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        weights: Weights = Weights::Uniform, source "Spritz §V-A: OPS (u) and OPS (w)", Expert;
     }
 }
 
@@ -40,22 +38,13 @@ impl SchemeCapabilities for SourceGuidedParameters {
     fn packet_scope(&self) -> PacketScope {
         PacketScope::Guided
     }
-
-    fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(
-            self.weight_scale > 0.0 && self.weight_scale.is_finite(),
-            "weight_scale",
-            self.weight_scale,
-            "a number above 0",
-        )
-    }
 }
 
 /// Source-guided routing at one switch.
 #[derive(Debug)]
 pub struct SourceGuided {
     seed: u64,
-    spread: Spread,
+    weights: Weights,
     named_by_host: bool,
 }
 
@@ -64,7 +53,7 @@ impl SourceGuided {
     pub fn new(parameters: SourceGuidedParameters, seed: u64, switch: &SwitchInfo) -> Self {
         SourceGuided {
             seed: key(seed, switch.key, "source-guided"),
-            spread: Spread { weights: parameters.weights, scale: parameters.weight_scale },
+            weights: parameters.weights,
             named_by_host: switch.tags == TagKind::Guided,
         }
     }
@@ -85,7 +74,7 @@ impl SwitchScheme for SourceGuided {
                 false => {
                     let unit = unit(ecmp_hash(self.seed, packet));
                     let paths = at.paths();
-                    paths.ev(self.spread.pick(paths, unit))
+                    paths.ev(self.weights.pick(paths, unit))
                 }
             });
         }
@@ -159,14 +148,12 @@ mod tests {
             hops: 2,
         };
         let paths = crate::GuidedPaths::new([path(1, 799.6), path(2, 1491.0)]);
-        let share = |weights, scale| {
-            let spread = Spread { weights, scale };
-            (0..100_000).filter(|i| spread.pick(&paths, f64::from(*i) / 1e5) == 0).count() as f64 / 1e5
+        let share = |weights: Weights| {
+            (0..100_000).filter(|i| weights.pick(&paths, f64::from(*i) / 1e5) == 0).count() as f64 / 1e5
         };
         let ratio = 1491.0 / 799.6;
         assert!((ratio - 1.8647f64).abs() < 1e-4);
-        assert!((share(Weights::Latency, 3.0) - 3.0 * ratio / (3.0 * ratio + 1.0)).abs() < 2e-5);
-        assert!((share(Weights::Latency, 1.0) - ratio / (ratio + 1.0)).abs() < 2e-5);
-        assert!((share(Weights::Uniform, 3.0) - 0.5).abs() < 2e-5);
+        assert!((share(Weights::Latency) - 3.0 * ratio / (3.0 * ratio + 1.0)).abs() < 2e-5);
+        assert!((share(Weights::Uniform) - 0.5).abs() < 2e-5);
     }
 }

@@ -45,14 +45,14 @@ parameters! {
     /// UGAL.
     pub struct UgalParameters {
         /// Queues that the switch can read.
-        knowledge: Knowledge = Knowledge::Local, source "Spritz §V-A: UGAL-L";
+        knowledge: Knowledge = Knowledge::Local, source "Spritz §V-A: UGAL-L", Expert;
         /// Switches that may divert a packet.
-        decide: Decide = Decide::Source, source "ours; every-switch is the artifact's";
+        decide: Decide = Decide::Source, source "ours; every-switch is the artifact's", Reading;
         /// Draw of the first switch of a Dragonfly for the Valiant path.
-        first_hop: FirstHop = FirstHop::Port, source "as valiant";
+        first_hop: FirstHop = FirstHop::Port, source "as valiant", Reading;
         /// Time between two snapshots of all queues for `global`; a snapshot takes effect one interval later. auto: the
         /// longest delay between two switches, latency included, which is also its lower bound.
-        snapshot_interval: Auto<Time> = Auto::Auto, source "ours: one link delay";
+        snapshot_interval: Auto<Time> = Auto::Auto, source "ours: one link delay", Expert;
     }
 }
 

@@ -36,7 +36,7 @@ parameters! {
     /// Valiant routing.
     pub struct ValiantParameters {
         /// Draw of the first switch of a Dragonfly for a packet that leaves its group.
-        first_hop: FirstHop = FirstHop::Port, source "Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's";
+        first_hop: FirstHop = FirstHop::Port, source "Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's", Reading;
     }
 }
 

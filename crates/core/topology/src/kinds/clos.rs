@@ -26,11 +26,11 @@ tree_parameters! {
         /// Spines of a pod.
         spines_per_pod: u64 = 16, source "ours";
         /// Parallel cables between a leaf and a spine of its pod.
-        links_per_spine: u64 = 1, source "ours";
+        links_per_spine: u64 = 1, source "ours", Expert;
         /// Number of cores: a multiple of `spines_per_pod`; spine j of every pod leads to the same cores.
         cores: u64 = 16, source "ours";
         /// Parallel cables between a spine and a core.
-        links_per_core: u64 = 1, source "ours";
+        links_per_core: u64 = 1, source "ours", Expert;
     } link_rate source "arXiv 2407.21783, section 3.3.1"
 }
 

@@ -27,13 +27,13 @@ parameters! {
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
         /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
+        host_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Delay of every link.
         link_delay: Time = Time::from_us(1), source "ours: the paper's delay is lost (specification 5.2)";
         /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours";
+        host_link_delay: Option<Time> = None, source "ours", Expert;
         /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::ZERO, source "ours";
+        switch_latency: Time = Time::ZERO, source "ours", Expert;
     }
 }
 

@@ -24,17 +24,17 @@ parameters! {
         /// Hosts at each leaf.
         hosts_per_leaf: u64 = 16, source "Hopper §4.1.1";
         /// Parallel cables between a leaf and a spine.
-        links_per_spine: u64 = 1, source "ours";
+        links_per_spine: u64 = 1, source "ours", Expert;
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(100), source "Hopper §4.1.1";
         /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
+        host_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Delay of every link.
         link_delay: Time = Time::from_us(1), source "Hopper §4.1.1";
         /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours";
+        host_link_delay: Option<Time> = None, source "ours", Expert;
         /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::ZERO, source "ours";
+        switch_latency: Time = Time::ZERO, source "ours", Expert;
     }
 }
 

@@ -54,24 +54,24 @@ pub(super) struct Cabling {
 /// `cabling()` returns. `link_rate` has a source of its own.
 macro_rules! tree_parameters {
     ($(#[doc = $title:literal])* pub struct $name:ident {
-        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal;)*
+        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal $(, $level:ident)?;)*
     } link_rate source $rate_source:literal) => {
         anabranch_settings::parameters! {
             $(#[doc = $title])*
             pub struct $name {
-                $($(#[doc = $meaning])+ $field: $kind = $default, source $source;)*
+                $($(#[doc = $meaning])+ $field: $kind = $default, source $source $(, $level)?;)*
                 /// Rate of every link.
                 link_rate: anabranch_units::Rate = anabranch_units::Rate::gbps(400), source $rate_source;
                 /// Rate of links to hosts; "": as `link_rate`.
-                host_link_rate: Option<anabranch_units::Rate> = None, source "ours";
+                host_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;
                 /// Rate of links to cores; "": as `link_rate`.
-                core_link_rate: Option<anabranch_units::Rate> = None, source "ours";
+                core_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;
                 /// Delay of every link.
                 link_delay: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours";
                 /// Delay of links to hosts; "": as `link_delay`.
-                host_link_delay: Option<anabranch_units::Time> = None, source "ours";
+                host_link_delay: Option<anabranch_units::Time> = None, source "ours", Expert;
                 /// Time a packet spends in a switch before it reaches its output port.
-                switch_latency: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours";
+                switch_latency: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours", Expert;
             }
         }
 

@@ -32,17 +32,17 @@ parameters! {
         /// Spines of each rail; 0 where there is one pod: the rail is a single switch.
         spines: u64 = 0, source "arXiv 2307.12169: rails need no spine up to the radix of a switch";
         /// Parallel cables between a leaf and a spine of its rail.
-        links_per_spine: u64 = 1, source "ours";
+        links_per_spine: u64 = 1, source "ours", Expert;
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "arXiv 2307.12169";
         /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
+        host_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Delay of every link.
         link_delay: Time = Time::from_ns(500), source "ours";
         /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours";
+        host_link_delay: Option<Time> = None, source "ours", Expert;
         /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::from_ns(500), source "ours";
+        switch_latency: Time = Time::from_ns(500), source "ours", Expert;
     }
 }
 

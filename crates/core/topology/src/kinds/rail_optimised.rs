@@ -30,11 +30,11 @@ tree_parameters! {
         /// Spines above the leaves of all pods; with `cores`, spines of each pod.
         spines: u64 = 8, source "RA-11333-001, table of larger component counts: 8 for two scalable units";
         /// Parallel cables between a leaf and a spine.
-        links_per_spine: u64 = 4, source "RA-11333-001: 512 cables between 16 leaves and 8 spines";
+        links_per_spine: u64 = 4, source "RA-11333-001: 512 cables between 16 leaves and 8 spines", Expert;
         /// Cores of a third tier: a multiple of `spines`; spine j of every pod leads to the same cores. 0: two tiers.
         cores: u64 = 0, source "ours";
         /// Parallel cables between a spine and a core.
-        links_per_core: u64 = 1, source "ours";
+        links_per_core: u64 = 1, source "ours", Expert;
     } link_rate source "RA-11333-001: NDR InfiniBand"
 }
 

@@ -33,19 +33,19 @@ parameters! {
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "Spritz §V-A";
         /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
+        host_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Rate of links inside a group; "": as `link_rate`.
-        local_link_rate: Option<Rate> = None, source "ours";
+        local_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Rate of links between groups; "": as `link_rate`.
-        global_link_rate: Option<Rate> = None, source "ours";
+        global_link_rate: Option<Rate> = None, source "ours", Expert;
         /// Delay of links to hosts.
-        host_link_delay: Time = Time::from_ns(25), source "specification 9.5: what Spritz Table II follows from";
+        host_link_delay: Time = Time::from_ns(25), source "specification 9.5: what Spritz Table II follows from", Expert;
         /// Delay of links inside a group.
-        local_link_delay: Time = Time::from_ns(25), source "Spritz Table I; specification 9.4, 10.3";
+        local_link_delay: Time = Time::from_ns(25), source "Spritz Table I; specification 9.4, 10.3", Expert;
         /// Delay of links between groups.
-        global_link_delay: Time = Time::from_ns(500), source "Spritz Table I; specification 9.4, 10.3";
+        global_link_delay: Time = Time::from_ns(500), source "Spritz Table I; specification 9.4, 10.3", Expert;
         /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::from_ns(500), source "specification 9.5";
+        switch_latency: Time = Time::from_ns(500), source "specification 9.5", Expert;
     }
 }
 

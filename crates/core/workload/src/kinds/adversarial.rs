@@ -26,9 +26,9 @@ parameters! {
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "ours; Spritz §V-B has 4 MiB for the monitored flow and the incast";
         /// Dragonfly: distance in groups from sender to receiver; no effect on Slim Fly.
-        offset: u32 = 5, source "specification 12.3: adv_i5";
+        offset: u32 = 5, source "specification 12.3: adv_i5", Expert;
         /// Start time of all messages.
-        start: Time = Time::ZERO, source "specification 12.3";
+        start: Time = Time::ZERO, source "specification 12.3", Expert;
     }
 }
 

@@ -48,13 +48,13 @@ parameters! {
         /// Maximum outstanding messages of a rank; 0: unlimited.
         parallel: u32 = 0, source "ours; Spritz: 4";
         /// Order in which a rank serves the others.
-        order: Order = Order::Shifted, source "specification 12.5";
+        order: Order = Order::Shifted, source "specification 12.5", Expert;
         /// Placement of ranks on hosts.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
         /// Start time of the first messages.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

@@ -60,7 +60,7 @@ parameters! {
         /// Bytes of the vector of every rank.
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.
-        message_size: Auto<Bytes> = Auto::Auto, source "ours; Spritz: 4 MiB";
+        message_size: Auto<Bytes> = Auto::Auto, source "ours; Spritz: 4 MiB", Expert;
         /// Number of groups, each of which runs the collective.
         groups: u32 = 1, source "ours";
         /// Number of participating hosts of a group; all: the hosts, divided among the groups that run at a time.
@@ -68,38 +68,38 @@ parameters! {
         /// Hosts on which groups may run.
         hosts: HostSet = HostSet::All, source "ours";
         /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
-        concurrent: Auto<u32> = Auto::Auto, source "ours";
+        concurrent: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), across-racks (the first hosts of
         /// all racks, then the second ones), rail (GPUs of one number in consecutive servers), or a file with the hosts of
         /// each group in a line.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
         /// Number of times that every group runs the collective.
-        repetitions: u32 = 1, source "ours";
+        repetitions: u32 = 1, source "ours", Expert;
         /// Time between the end of a repetition and the begin of the next, per rank.
-        gap: Time = Time::ZERO, source "ours";
+        gap: Time = Time::ZERO, source "ours", Expert;
         /// Computation of every rank at the begin of a repetition, before its first message.
-        compute: Time = Time::ZERO, source "ours";
+        compute: Time = Time::ZERO, source "ours", Expert;
         /// Steps in sequence; auto: those of the algorithm. More steps repeat it.
-        steps: Auto<u32> = Auto::Auto, source "specification 12.5; Spritz's files: 255 for a ring of 128";
+        steps: Auto<u32> = Auto::Auto, source "specification 12.5; Spritz's files: 255 for a ring of 128", Expert;
         /// Event that the next message waits for; auto: received, in an all-to-all acknowledged.
-        trigger: Auto<TriggeredBy> = Auto::Auto, source "specification 12.5; Spritz's files: acknowledged for the ring";
+        trigger: Auto<TriggeredBy> = Auto::Auto, source "specification 12.5; Spritz's files: acknowledged for the ring", Expert;
         /// Parallel copies of the schedule, each with its share of the vector.
-        channels: u32 = 1, source "ours";
+        channels: u32 = 1, source "ours", Expert;
         /// Trees: chunks of the vector that follow each other, at most two outstanding per link; pipeline: microbatches. auto:
         /// 1 in trees, 8 in a pipeline.
-        chunks: Auto<u32> = Auto::Auto, source "ours; GPipe (Huang et al. 2019): microbatches";
+        chunks: Auto<u32> = Auto::Auto, source "ours; GPipe (Huang et al. 2019): microbatches", Expert;
         /// Hierarchical: ranks of a group in one server; auto: those that [servers] and the placement put there.
-        server_ranks: Auto<u32> = Auto::Auto, source "ours";
+        server_ranks: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Expert-all-to-all: Zipf exponent of the popularity of experts; 0: all are equally popular.
-        skew: f64 = 0.0, source "ours";
+        skew: f64 = 0.0, source "ours", Expert;
         /// All-to-all: maximum outstanding messages of a rank; 0: unlimited.
         parallel: u32 = 0, source "ours; Spritz: 4";
         /// All-to-all: order in which a rank serves the others.
-        order: Order = Order::Shifted, source "specification 12.5; Spritz's files: random";
+        order: Order = Order::Shifted, source "specification 12.5; Spritz's files: random", Expert;
         /// Start time of the first messages.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

@@ -31,13 +31,13 @@ parameters! {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "no default: must be given";
         /// Format of the file; auto: by its extension, `.csv`, `.cm` or `.goal`.
-        format: Auto<FileFormat> = Auto::Auto, source "ours";
+        format: Auto<FileFormat> = Auto::Auto, source "ours", Expert;
         /// Unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL schedules, picoseconds in the
         /// others.
-        start_unit: Auto<StartUnit> = Auto::Auto, source "specification 14.1, 14.3, 14.5";
+        start_unit: Auto<StartUnit> = Auto::Auto, source "specification 14.1, 14.3, 14.5", Expert;
         /// Start of the flows: as in the file, or the first at this time; auto: ConWeave's at zero, others as in the
         /// file.
-        start_at: StartAt = StartAt::Auto, source "ours";
+        start_at: StartAt = StartAt::Auto, source "ours", Expert;
         /// GOAL: number of groups, each of which runs the schedule.
         groups: u32 = 1, source "ours";
         /// GOAL: hosts on which ranks may run.

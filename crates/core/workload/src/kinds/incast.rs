@@ -24,13 +24,13 @@ parameters! {
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "specification 12.3: 4 MiB";
         /// Start time of all messages.
-        start: Time = Time::ZERO, source "specification 12.3";
+        start: Time = Time::ZERO, source "specification 12.3", Expert;
         /// The senders, by host number; empty: random ones.
-        sender_hosts: Vec<u32> = vec![], source "ours";
+        sender_hosts: Vec<u32> = vec![], source "ours", Expert;
         /// The receivers, by host number; empty: random ones.
-        receiver_hosts: Vec<u32> = vec![], source "ours";
+        receiver_hosts: Vec<u32> = vec![], source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

@@ -51,26 +51,26 @@ parameters! {
         /// Bytes of the monitored flow.
         size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Bytes of each long flow.
-        background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow";
+        background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow", Expert;
         /// Flows to generate. Two workloads with the same keys and seed, one for each part, are consistent.
-        part: Part = Part::Both, source "ours";
+        part: Part = Part::Both, source "ours", Expert;
         /// Destination of the long flows.
-        background: Background = Background::Through, source "ours: the paper's flows are not published; `gateway` is specification 12.4";
+        background: Background = Background::Through, source "ours: the paper's flows are not published; `gateway` is specification 12.4", Reading;
         /// Long flows that each host sends to its destination.
-        flows_per_host: u32 = 1, source "ours: not given";
+        flows_per_host: u32 = 1, source "ours: not given", Expert;
         /// Groups without congestion, besides that of the destination.
-        free_groups: u32 = 3, source "specification 12.4";
+        free_groups: u32 = 3, source "specification 12.4", Expert;
         /// Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison have the
         /// same flows.
-        placement_seed: Auto<u64> = Auto::Auto, source "ours: the paper's groups are not published";
+        placement_seed: Auto<u64> = Auto::Auto, source "ours: the paper's groups are not published", Expert;
         /// Time by which the long flows start before the monitored flow.
-        lead: Time = Time::from_us(20), source "specification 12.4";
+        lead: Time = Time::from_us(20), source "specification 12.4", Expert;
         /// Group of the monitored flow's sender; auto: a random one.
-        source_group: Auto<u32> = Auto::Auto, source "ours";
+        source_group: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Group of the monitored flow's receiver; auto: a random one.
-        destination_group: Auto<u32> = Auto::Auto, source "ours";
+        destination_group: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Start time of the long flows.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
     }
 }
 

@@ -26,13 +26,13 @@ parameters! {
         /// Participating hosts: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
         /// Scope of the receivers.
-        scope: Scope = Scope::Any, source "ours";
+        scope: Scope = Scope::Any, source "ours", Expert;
         /// Start time of the first round.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Number of consecutive permutations.
         rounds: u32 = 1, source "ours";
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

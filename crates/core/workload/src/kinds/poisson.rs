@@ -40,19 +40,19 @@ parameters! {
         /// Payload offered per time, as a share of the capacity.
         load: f64 = 0.5, source "Hopper §4.1: 0.5 and 0.8";
         /// Capacity that the load is a share of.
-        load_reference: LoadReference = LoadReference::Host, source "specification 2.6";
+        load_reference: LoadReference = LoadReference::Host, source "specification 2.6", Expert;
         /// Duration of the arrival processes.
         duration: Time = Time::from_ms(1), source "Spritz §V-B";
         /// Start time of the arrival processes.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Participating hosts: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours";
         /// Maximum concurrent senders of a receiver, a flow taking size / NIC rate from its start; 0: unlimited.
-        max_senders: u32 = 0, source "specification 12.3: 4 for Spritz's web search, whose number is not given";
+        max_senders: u32 = 0, source "specification 12.3: 4 for Spritz's web search, whose number is not given", Expert;
         /// Scope of the receivers.
-        destinations: Scope = Scope::Any, source "ConWeave's traffic generator";
+        destinations: Scope = Scope::Any, source "ConWeave's traffic generator", Expert;
         /// Maximum number of expected flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

@@ -53,21 +53,21 @@ parameters! {
         /// Hosts on which groups may run.
         hosts: HostSet = HostSet::All, source "ours";
         /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
-        concurrent: Auto<u32> = Auto::Auto, source "ours";
+        concurrent: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Placement of ranks on hosts, as in `collective`.
         placement: Placement = Placement::AcrossRacks, source "Hopper 4.2: senders and receivers in different racks";
         /// Senders and receivers of a round.
-        exchange: Exchange = Exchange::Pairs, source "Hopper 4.2: each sender transmits data to its corresponding receiver";
+        exchange: Exchange = Exchange::Pairs, source "Hopper 4.2: each sender transmits data to its corresponding receiver", Expert;
         /// Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
         sizes: String = "100MB".into(), source "ours: the sizes of GPT-3's messages are not given";
         /// Time between the end of a round and the begin of the next.
-        gap: Time = Time::ZERO, source "ours";
+        gap: Time = Time::ZERO, source "ours", Expert;
         /// Computation of every rank at the begin of a round, before its first message.
-        compute: Time = Time::ZERO, source "ours";
+        compute: Time = Time::ZERO, source "ours", Expert;
         /// Start time of the first round.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

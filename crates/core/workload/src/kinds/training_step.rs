@@ -50,31 +50,31 @@ parameters! {
         /// Bytes of the gradients of a layer, over all its `tp` ranks.
         gradients: Bytes = Bytes(32 << 20), source "ours";
         /// Forward computation of a layer and microbatch on each of its ranks.
-        forward: Time = Time::from_us(50), source "ours";
+        forward: Time = Time::from_us(50), source "ours", Expert;
         /// Backward computation; auto: twice the forward one.
-        backward: Auto<Time> = Auto::Auto, source "Narayanan et al. 2021, section 2.2";
+        backward: Auto<Time> = Auto::Auto, source "Narayanan et al. 2021, section 2.2", Expert;
         /// Layers of a stage that compute, and reduce their activations, together: fewer messages of the same bytes.
-        fused_layers: u32 = 1, source "ours";
+        fused_layers: u32 = 1, source "ours", Expert;
         /// Parts of the gradients that are reduced one after the other, each when its layers have computed; 1: at the end.
-        buckets: u32 = 1, source "ours";
+        buckets: u32 = 1, source "ours", Expert;
         /// Number of groups, each of which trains a model of its own.
         groups: u32 = 1, source "ours";
         /// Number of participating hosts of a group: dp x tp x pp; all: the hosts, divided among the groups.
-        ranks: Ranks = Ranks::All, source "ours";
+        ranks: Ranks = Ranks::All, source "ours", Expert;
         /// Hosts on which groups may run.
         hosts: HostSet = HostSet::All, source "ours";
         /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
-        concurrent: Auto<u32> = Auto::Auto, source "ours";
+        concurrent: Auto<u32> = Auto::Auto, source "ours", Expert;
         /// Placement of ranks on hosts, as in `collective`.
         placement: Placement = Placement::Packed, source "ours";
         /// Number of steps.
-        repetitions: u32 = 1, source "ours";
+        repetitions: u32 = 1, source "ours", Expert;
         /// Time between the end of a step and the begin of the next, per rank.
-        gap: Time = Time::ZERO, source "ours";
+        gap: Time = Time::ZERO, source "ours", Expert;
         /// Start time of the first step.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }
 

@@ -10,7 +10,7 @@
 //! act, pause frames do not wait behind other control packets, and pauses do not expire.
 
 use super::LinkPlan;
-use anabranch_backend::{BufferRules, FabricParameters};
+use anabranch_backend::FabricParameters;
 use anabranch_settings::{Auto, Never};
 use anabranch_topology::{LinkId, NodeId, Topology};
 use anabranch_units::Time;
@@ -69,7 +69,7 @@ pub fn lossless_problem(
     fabric: &FabricParameters,
     full: u64,
 ) -> Option<(&'static str, String, String)> {
-    if !fabric.pfc || fabric.buffer_rules == BufferRules::Recorded {
+    if !fabric.pfc || fabric.recorded {
         return None;
     }
     if let Never::Value(pause) = fabric.pfc_pause {
@@ -80,7 +80,7 @@ pub fn lossless_problem(
     let Auto::Value(given) = fabric.pfc_headroom else { return None };
     let into_switches =
         (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
-    let (least, link) = into_switches.map(|l| (min_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
+    let (least, link) = into_switches.map(|l| (min_headroom(topology, l, full, fabric.pfc_frame().into()), l)).max()?;
     (given.0 < least).then(|| {
         let name = topology.link_name(link);
         let message = format!(
@@ -98,7 +98,7 @@ impl SharedBuffer {
         fabric: &FabricParameters,
         full: u64,
     ) -> Result<Self, String> {
-        let recorded = fabric.buffer_rules == BufferRules::Recorded;
+        let recorded = fabric.recorded;
         if let Some((key, message, help)) = lossless_problem(topology, fabric, full) {
             return Err(format!("fabric.{key}: {message}; {help}"));
         }
@@ -106,7 +106,7 @@ impl SharedBuffer {
         let needed = |(number, link): (u32, &LinkPlan)| match fabric.pfc_headroom {
             Auto::Value(bytes) => bytes.0,
             Auto::Auto if recorded => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
-            Auto::Auto => min_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
+            Auto::Auto => min_headroom(topology, LinkId(number), full, fabric.pfc_frame().into()),
         };
         let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
         let alpha_egress = (recorded || !fabric.pfc).then_some(fabric.buffer_alpha);

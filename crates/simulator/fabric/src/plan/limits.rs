@@ -1,8 +1,7 @@
 //! `[fabric]` with every size in bytes.
 
 use anabranch_backend::{
-    FabricParameters, MarkAt, MarkedBytes, Marking, MarkingParameters, PortSizes, Scheduling, Simultaneous,
-    SlowedLimits, Trim, WireTimes,
+    FabricParameters, MarkAt, Marking, MarkingParameters, PortSizes, Scheduling, SlowedLimits, Trim,
 };
 use anabranch_settings::{ControlOr, Never};
 use anabranch_topology::{LinkId, Topology};
@@ -60,7 +59,6 @@ pub(crate) struct Limits {
     pub(crate) slowed_scale: bool,
     pub(crate) trimming: bool,
     pub(crate) trim: Trim,
-    pub(crate) trimmed_size: u16,
     pub(crate) classes: usize,
     pub(crate) scheduling: Scheduling,
     pub(crate) quanta: Vec<i32>,
@@ -122,14 +120,10 @@ impl Limits {
             .filter(|_| fabric.trimming),
             ecn: fabric.ecn,
             mark_at: fabric.ecn_mark_at,
-            unmarked: match fabric.marked_bytes {
-                MarkedBytes::All => 0,
-                MarkedBytes::BeyondMinimum => wire_mtu + 1,
-            },
+            unmarked: if fabric.recorded { wire_mtu + 1 } else { 0 },
             slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,
             trimming: fabric.trimming,
             trim: fabric.trim,
-            trimmed_size: fabric.trimmed_size.0 as u16,
             classes: fabric.classes.len().max(1),
             scheduling: fabric.scheduling,
             quanta: quanta(&weights, wire_mtu),
@@ -138,9 +132,9 @@ impl Limits {
                 Never::Never => None,
                 Never::Value(time) => Some(time.ps()),
             },
-            pfc_frame: fabric.pfc_frame.0 as u16,
-            whole_nanoseconds: fabric.wire_times == WireTimes::WholeNanoseconds,
-            arrivals_first: fabric.simultaneous == Simultaneous::Arrival,
+            pfc_frame: fabric.pfc_frame(),
+            whole_nanoseconds: fabric.recorded,
+            arrivals_first: fabric.recorded,
         })
     }
 }

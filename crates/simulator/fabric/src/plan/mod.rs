@@ -27,7 +27,7 @@ use crate::{
     event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS, Ties},
     ids::{FlowId, HostId, PortId},
 };
-use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
+use anabranch_backend::{FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_units::{Rate, Time};
@@ -169,12 +169,8 @@ impl<'a> Plan<'a> {
             let size = flow.size;
             return Err(RunError::Setup(format!("a flow has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit")));
         }
-        let (udp_ports, murmur3) =
-            (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
-        if murmur3 && !udp_ports {
-            let message = "fabric.switch_hash = \"murmur3\" reads UDP ports; give fabric.flow_keys = \"udp-ports\"";
-            return Err(RunError::Setup(message.into()));
-        }
+        let udp_ports = setup.fabric.flow_keys == FlowKeys::UdpPorts;
+        let murmur3 = udp_ports && setup.fabric.recorded;
         if udp_ports && !setup.flows.templates.is_empty() {
             let message =
                 "fabric.flow_keys = \"udp-ports\" numbers all flows in advance; give measure.flow_rows = \"all\"";
@@ -294,7 +290,7 @@ impl<'a> Plan<'a> {
             wire_mtu,
             ack_size: ack_size as u16,
             guided,
-            first_path_rtt: setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation,
+            first_path_rtt: setup.fabric.recorded,
             packet_scopes: setup.load_balancers.iter().map(|b| b.switch.capabilities().packet_scope()).collect(),
             hashed: setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::Entropy).collect(),
             plain_host: setup

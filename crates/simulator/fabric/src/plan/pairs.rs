@@ -1,7 +1,7 @@
 //! The pairs of hosts between which flows run, and what limits and transports are resolved against: nothing depends on
 //! links that no flow can reach, nor on the names of those that flows use.
 
-use anabranch_backend::{BaseRtt, Setup};
+use anabranch_backend::Setup;
 use anabranch_topology::{FaultAction, LinkId, Pairs, Topology};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Flow, Medium};
@@ -67,9 +67,9 @@ pub(crate) struct UsedPairs {
 
 /// Bytes of the packet and of the reply that a base round trip has.
 fn sizes(setup: &Setup) -> (u64, u64) {
-    match setup.fabric.base_rtt {
-        BaseRtt::PacketAndAck => (setup.transport.mtu() + setup.transport.header(), setup.transport.ack_size()),
-        BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
+    match setup.fabric.recorded {
+        false => (setup.transport.mtu() + setup.transport.header(), setup.transport.ack_size()),
+        true => (setup.transport.mtu(), 0),
     }
 }
 
@@ -121,7 +121,7 @@ impl UsedPairs {
         let (out, back) = sizes(setup);
         let nic_rate = topology.nic_rate();
         let lowest = lowest_rates(setup);
-        let recorded = setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation;
+        let recorded = setup.fabric.recorded;
         let is_single = recorded || topology.guidance.is_some();
         let mut used = UsedPairs {
             kinds: kinds(topology, &lowest),

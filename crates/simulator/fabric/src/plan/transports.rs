@@ -4,7 +4,7 @@ use super::{
     Limits,
     pairs::{UsedPair, UsedPairs},
 };
-use anabranch_backend::{BaseRtt, Scheduling, Setup};
+use anabranch_backend::{Scheduling, Setup};
 use anabranch_settings::{Auto, Setting};
 use anabranch_topology::Topology;
 use anabranch_transport::{Network, Transport};
@@ -131,7 +131,7 @@ impl FlowTransports {
     /// Resolves the transports for the pairs of `setup`; fails if one cannot work between its hosts.
     pub(crate) fn new(setup: &Setup, pairs: UsedPairs, limits: &Limits) -> Result<Self, String> {
         let preceding = preceding(setup);
-        let recorded = setup.fabric.base_rtt == BaseRtt::PayloadAndPropagation;
+        let recorded = setup.fabric.recorded;
         let drain = |healthy: Rate, lowest: Rate| lowest.wire_time(u64::from(limits.held(healthy)));
         let (mut all, mut numbers) = (Vec::new(), FxHashMap::default());
         let mut known: FxHashMap<(u16, Network, Time), TransportId> = FxHashMap::default();

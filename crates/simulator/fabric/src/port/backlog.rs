@@ -16,7 +16,7 @@ use crate::{
     packet::{Fifo, Kind, LAST_HOP, MARKED},
     plan::Plan,
 };
-use anabranch_backend::{MarkedQueue, MarkingStates, Trim};
+use anabranch_backend::{MarkedQueue, MarkingStates, TRIMMED_SIZE, Trim};
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use anabranch_units::Rate;
@@ -213,7 +213,7 @@ impl<'a> Backlog<'a> {
         if self.ports[port.at()].to < self.plan.hosts {
             packet.flags |= LAST_HOP;
         }
-        packet.size = fabric.trimmed_size;
+        packet.size = TRIMMED_SIZE;
         self.ledger.born(packet);
         if self.ports[port.at()].flags & WATCHED != 0 {
             self.watch_join(port, id, now);

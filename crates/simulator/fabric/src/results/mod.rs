@@ -17,7 +17,7 @@ use crate::{
     plan::Plan,
     skip::{Jump, with_jumps},
 };
-use anabranch_backend::{FlowOutcome, LoadBalancer, Setup, below_ideal, flow_rows, job_rows};
+use anabranch_backend::{FlowOutcome, LoadBalancer, Setup, TRIMMED_SIZE, below_ideal, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, JobRows, LinkWindow, RunRows};
 use anabranch_settings::ControlOr;
@@ -206,7 +206,7 @@ fn needless_timeouts(setup: &Setup, counters: &Counters) -> Option<String> {
     let signalled = fabric.trimming
         // Headers that precede data can starve it.
         && fabric.trimmed_class != ControlOr::Control
-        && packet >= 8 * fabric.trimmed_size.0.max(setup.transport.ack_size())
+        && packet >= 8 * u64::from(TRIMMED_SIZE).max(setup.transport.ack_size())
         && fabric.shared_buffer.0 == 0
         && transports.all(|transport| transport.outlasts_queues())
         && !setup.load_balancers.iter().any(holds);

@@ -1,7 +1,7 @@
 //! Ideal times: no flow takes less, over any paths and with any faults; where links are alike they are those of one path.
 
 use crate::common::*;
-use anabranch_backend::{FabricParameters, WireTimes};
+use anabranch_backend::FabricParameters;
 use anabranch_settings::{Auto, Never, Raw};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId, LinkOverride, Topology, TopologyParameters};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
@@ -130,7 +130,7 @@ proptest! {
                 setup.fabric.shared_buffer = Bytes(1 << 30);
             }
             if rounded {
-                setup.fabric.wire_times = WireTimes::WholeNanoseconds;
+                setup.fabric.recorded = true;
             }
             let row = &run(&setup).flows[0];
             prop_assert!(row.fct_rx.is_none_or(|fct| fct >= row.ideal_rx), "{:?} is below {}", row.fct_rx, row.ideal_rx);

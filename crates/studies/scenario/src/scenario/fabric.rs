@@ -150,10 +150,6 @@ pub(crate) fn check(
             return Err(wrong(key, format!("found {limit}, expected at least one {what} ({least}B)")));
         }
     }
-    if fabric.trimmed_size.0 == 0 || fabric.trimmed_size.0 > packet {
-        let found = fabric.trimmed_size;
-        return Err(wrong("trimmed_size", format!("found {found}, expected from 1B to a full packet ({packet}B)")));
-    }
     check_transport(fabric, transport, &wrong)?;
     check_classes(fabric, &wrong)
 }

@@ -28,6 +28,11 @@ struct Given {
 }
 
 impl LoadBalancers {
+    /// Returns the schemes whose parameters the scenario gives, with these.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&str, &[(String, Raw)])> {
+        self.given.iter().map(|given| (given.scheme.as_str(), given.entries.as_slice()))
+    }
+
     /// Returns a load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
     pub fn named(&self, name: &str) -> Result<LoadBalancer, SchemeError> {
         let (host, switch) = resolve(name)?;

@@ -57,15 +57,15 @@ parameters! {
         /// Maximum simulated time. A run that reaches it ends with status `time-limit` and names the unfinished flows.
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it ends only runs whose flows cannot finish";
         /// Timeouts without a received byte after which a run without pending starts, triggers, computations, faults or changes of tables ends with status `stalled`; "never": at `time_limit`. Simulations only; real transfers end by their own timeouts.
-        stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
+        stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout", Expert;
         /// Skips the steady state: where the rates of all open flows agree over three spans and no start or change is due, all flows are shortened by their rates times the same jump. The results are times of flows, about 1 % off, without a fingerprint. Simulations only.
-        skip: SkipRule = SkipRule::Off, source "ours: skipped runs are for estimates, not for results to be quoted";
+        skip: SkipRule = SkipRule::Off, source "ours: skipped runs are for estimates, not for results to be quoted", Expert;
         /// Flows that start within this time of the first flow run, but are not in the statistics.
         warmup: Time = Time::ZERO, source "ours";
         /// Maximum estimated memory of a run, checked before it is built; auto: the memory available to a process. Results do not depend on it.
-        memory_limit: Auto<Bytes> = Auto::Auto, source "ours";
+        memory_limit: Auto<Bytes> = Auto::Auto, source "ours", Expert;
         /// Time for a trigger or a barrier to reach another host.
-        trigger_latency: Time = Time::from_us(1), source "ours: a link's delay; remote effects must take some time";
+        trigger_latency: Time = Time::from_us(1), source "ours: a link's delay; remote effects must take some time", Expert;
     }
 }
 
@@ -85,17 +85,17 @@ parameters! {
         /// Links whose ports are sampled: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global).
         series_links: Vec<String> = vec![], source "ours";
         /// Flows that are sampled, named as in trace_flows.
-        series_flows: Vec<ChosenFlows> = vec![], source "ours";
+        series_flows: Vec<ChosenFlows> = vec![], source "ours", Expert;
         /// Records a time series per load balancer: its flows, and the balance of the uplinks.
-        series_scheme: bool = false, source "ours";
+        series_scheme: bool = false, source "ours", Expert;
         /// Interval of the samples of all time series.
-        series_interval: Time = Time::from_us(1), source "ours";
+        series_interval: Time = Time::from_us(1), source "ours", Expert;
         /// Counts the packets of each flow on each uplink.
-        uplink_counts: bool = false, source "ours";
+        uplink_counts: bool = false, source "ours", Expert;
         /// Records, per port, the time at each number of waiting packets.
-        occupancy: bool = false, source "ours";
+        occupancy: bool = false, source "ours", Expert;
         /// Attributes each flow's completion time to queues, pauses, timeouts, notices of loss, its sender, its own packets and the flight; auto: in simulations of up to 100,000 flows that skip nothing.
-        attribution: Auto<bool> = Auto::Auto, source "ours: it takes 1 to 2 % more instructions per packet-hop, and 250 B per flow";
+        attribution: Auto<bool> = Auto::Auto, source "ours: it takes 1 to 2 % more instructions per packet-hop, and 250 B per flow", Expert;
         /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
@@ -103,9 +103,9 @@ parameters! {
         /// made as they start and forgotten as they end, so that memory does not grow with their number. Rows per group, rank
         /// and step remain. `check` names jobs that keep rows of their flows: with [servers], a split_share, sizes or an order
         /// of their own for each group, and GOAL schedules. Simulations only.
-        flow_rows: FlowRows = FlowRows::All, source "ours";
+        flow_rows: FlowRows = FlowRows::All, source "ours", Expert;
         /// Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of memory.
-        trace_limit: u64 = 1_000_000, source "ours";
+        trace_limit: u64 = 1_000_000, source "ours", Expert;
     }
 }
 

@@ -123,7 +123,7 @@ fn ring_steps_are_sequential() {
 
 #[test]
 fn a_workload_may_have_its_own_congestion_control() {
-    let text = "[fabric]\nprofile = \"spritz\"\n[transport.nscc]\neta = 0.2\n[[workload]]\nkind = \"microbenchmark\"\npart = \"monitored\"\n\
+    let text = "[fabric]\nprofile = \"spritz\"\n[transport.nscc]\ntarget_delay = 0.6\n[[workload]]\nkind = \"microbenchmark\"\npart = \"monitored\"\n\
         [[workload]]\nkind = \"microbenchmark\"\npart = \"background\"\nname = \"jam\"\nsplit_share = 0.5\n\
         congestion_control = \"nscc\"\n";
     let setup = setup(DRAGONFLY, text).unwrap();
@@ -142,7 +142,7 @@ fn a_workload_may_have_its_own_congestion_control() {
     };
     // What is written out has the tables of both, so that it reads back the same.
     let written = scenario(text).unwrap().to_toml();
-    assert!(written.contains("[transport.dctcp]") && written.contains("eta = 0.2"), "{written}");
+    assert!(written.contains("[transport.dctcp]") && written.contains("target_delay = 0.6"), "{written}");
     let again = Scenario::read(Tree::parse("again.toml", &written).unwrap(), "again", Path::new("")).unwrap();
     assert_eq!(again.setup(1).unwrap().own_transports, setup.own_transports);
     let error = scenario(&text.replace("= \"nscc\"", "= \"nsc\"")).unwrap_err().to_string();

@@ -5,7 +5,7 @@ use crate::{
     dice::{Dice, quoted},
     draft::{Draft, Section},
 };
-use anabranch_backend::{BufferRules, FabricParameters, MarkingParameters};
+use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::scenario::{PROFILES, Profile};
 use anabranch_settings::Parameters;
@@ -35,7 +35,7 @@ fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Sec
     let fabric = common(dice, Section::new("[fabric]").text("profile", profile.name));
     match defaults.shared_buffer.0 {
         0 => queues(dice, fabric),
-        _ => shared(dice, fabric, defaults.pfc, defaults.buffer_rules == BufferRules::Recorded),
+        _ => shared(dice, fabric, defaults.pfc, defaults.recorded),
     }
 }
 
@@ -98,7 +98,7 @@ fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
         transport = transport.text("reorder_memory", dice.pick(&["950kB", "2MB"]));
     }
     if dice.once_in(8) {
-        transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
+        transport = transport.raw("recorded", dice.once_in(2));
     }
     transport
 }

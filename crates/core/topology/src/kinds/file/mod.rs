@@ -54,15 +54,15 @@ parameters! {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "specification 14.2, 14.3";
         /// Its format; auto: an adjacency list where the name ends in `.adjlist`, else by its content.
-        format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3";
+        format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3", Expert;
         /// Hosts at every switch, for `adjacency`.
-        hosts_per_switch: u64 = 1, source "ours";
+        hosts_per_switch: u64 = 1, source "ours", Expert;
         /// Rate of every link, for `adjacency`.
         link_rate: Rate = Rate::gbps(400), source "ours";
         /// Delay of every link, for `adjacency`.
         link_delay: Time = Time::from_us(1), source "ours";
         /// Time a packet spends in a switch; `htsim-topo` files contain it themselves.
-        switch_latency: Time = Time::ZERO, source "ours";
+        switch_latency: Time = Time::ZERO, source "ours", Expert;
     }
 }
 

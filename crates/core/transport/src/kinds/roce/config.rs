@@ -1,7 +1,7 @@
 //! Settings of a run, resolved against its network.
 
 use super::parameters::{RTO, RTO_HIGH, RTO_LOW};
-use super::{EarlyAck, IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
+use super::{EarlyAck, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
 use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Bytes, Rate, Time};
@@ -25,7 +25,6 @@ pub struct RoceConfig {
     pub(crate) rto: Option<Time>,
     pub(crate) rto_low: Time,
     pub(crate) rto_high: Time,
-    pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
     /// Maximum early bytes of a connection; `u64::MAX`: unlimited.
     pub(crate) reorder_memory: u64,
@@ -36,8 +35,7 @@ pub struct RoceConfig {
     /// `true` if the congestion control counts the bytes sent.
     pub(crate) counts_bytes: bool,
     /// `true` if loss recovery follows the reference model.
-    pub(crate) recorded_irn: bool,
-    pub(crate) pace_in_nanoseconds: bool,
+    pub(crate) recorded: bool,
 }
 
 fn bytes(limit: Never<Bytes>) -> Option<u64> {
@@ -84,7 +82,6 @@ impl RoceConfig {
             },
             rto_low: timeout(roce.rto_low, RTO_LOW),
             rto_high: timeout(roce.rto_high, RTO_HIGH),
-            nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
             reorder_memory: bytes(roce.reorder_memory).unwrap_or(u64::MAX),
             nic_limits: bytes(roce.nic_memory).map(|memory| NicLimits {
@@ -94,8 +91,7 @@ impl RoceConfig {
             }),
             early_sack: roce.early_ack == EarlyAck::Selective,
             on_path_change: roce.rate_on_path_change,
-            recorded_irn: roce.irn_rule == IrnRule::Recorded,
-            pace_in_nanoseconds: roce.pace_in_nanoseconds,
+            recorded: roce.recorded,
         }
     }
 
@@ -106,7 +102,7 @@ impl RoceConfig {
 
     /// Time between the starts of two packets at `rate`, the first of `wire` bytes.
     pub(crate) fn gap(&self, rate: Rate, wire: u64) -> Time {
-        if self.pace_in_nanoseconds { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
+        if self.recorded { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
     }
 }
 

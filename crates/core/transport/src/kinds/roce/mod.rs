@@ -10,7 +10,7 @@ mod sender;
 
 pub use config::RoceConfig;
 pub use control::{Dcqcn, DcqcnConfig, DcqcnParameters, SwiftParameters, TcpLikeParameters};
-pub use parameters::{EarlyAck, IrnRule, RateOnPathChange, Recovery, RoceParameters, RoceTransport};
+pub use parameters::{EarlyAck, RateOnPathChange, Recovery, RoceParameters, RoceTransport};
 pub use receiver::RoceReceiver;
 pub use sender::RoceSender;
 

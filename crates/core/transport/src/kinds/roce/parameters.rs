@@ -44,17 +44,6 @@ choices! {
     }
 }
 
-choices! {
-    /// Packets that IRN considers lost.
-    pub enum IrnRule {
-        /// Packets missing below the highest one that has arrived: IRN's own rule.
-        Irn = "irn",
-        /// All packets not reported as received, even those in flight. Recovery restarts with every packet that fills a
-        /// hole and ends with a plain ACK, as in the recorded ConWeave runs.
-        Recorded = "recorded",
-    }
-}
-
 parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, a reply per packet. Each congestion control has its own
     /// section.
@@ -66,9 +55,9 @@ parameters! {
         /// Payload bytes of a full packet.
         mtu: Bytes = Bytes(1000), source "specification 17.2";
         /// Header bytes of a data packet.
-        header: Bytes = Bytes(48), source "specification 17.2";
+        header: Bytes = Bytes(48), source "specification 17.2", Expert;
         /// Bytes of an acknowledgement (ACK, NACK) on the wire.
-        ack_size: Bytes = Bytes(60), source "specification 17.2";
+        ack_size: Bytes = Bytes(60), source "specification 17.2", Expert;
         /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N. Where the BDP has
         /// fewer than 16 packets one packet more per link of the path: acknowledgements wait for packets on the wire.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN; the packets per link are ours";
@@ -76,33 +65,31 @@ parameters! {
         /// of a full queue. A shorter one than the base round trip is lengthened to that.
         rto: Auto<Never<Time>> = Auto::Auto, source "specification 17.3; the minimum is ours";
         /// Retransmission timeout of IRN with up to three packets in flight. Auto: 100 us; minimum as for `rto`.
-        rto_low: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
+        rto_low: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours", Expert;
         /// Retransmission timeout of IRN with more in flight. Auto: 320 us; minimum as for `rto`.
-        rto_high: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours";
-        /// Minimum time between two NACKs for the same packet.
-        nack_interval: Time = Time::from_us(4), source "specification 17.3";
+        rto_high: Auto<Time> = Auto::Auto, source "specification 17.3; the minimum is ours", Expert;
         /// Packets that may be early without a NACK, with `irn-extended`.
-        ooo_window: u32 = 30, source "Hopper §4.1.1";
+        ooo_window: u32 = 30, source "Hopper §4.1.1", Expert;
         /// Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first and
         /// are opened even where they do not fit (`max_queue_pairs` counts them); an early packet that does not fit is refused
         /// by a NACK and counted (`refused_packets`). Go-back-N keeps no early packet.
-        nic_memory: Never<Bytes> = Never::Never, source "Hopper §2: about 2 MB on a ConnectX-5";
+        nic_memory: Never<Bytes> = Never::Never, source "Hopper §2: about 2 MB on a ConnectX-5", Expert;
         /// Maximum bytes of early packets per connection. With `nic_memory` each connection reserves them when it opens, and
         /// one that finds them taken accepts no early packet; without it, connections share what is free.
-        reorder_memory: Never<Bytes> = Never::Never, source "Hopper §2: a buffer of one BDP takes 0.1 MB per connection";
+        reorder_memory: Never<Bytes> = Never::Never, source "Hopper §2: a buffer of one BDP takes 0.1 MB per connection", Expert;
         /// Bytes of `nic_memory` that a queue pair occupies at each endpoint. A probe is a queue pair of its sender until its reply.
-        qp_memory: Bytes = Bytes(375), source "Kalia et al., NSDI 2019 (Hopper's reference 16); Hopper §3.2";
+        qp_memory: Bytes = Bytes(375), source "Kalia et al., NSDI 2019 (Hopper's reference 16); Hopper §3.2", Expert;
         /// Acknowledgement of a packet that is early within `ooo_window`, with `irn-extended`.
-        early_ack: EarlyAck = EarlyAck::Selective, source "Hopper §4.1.1: such a packet is acknowledged normally";
+        early_ack: EarlyAck = EarlyAck::Selective, source "Hopper §4.1.1: such a packet is acknowledged normally", Reading;
         /// Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is a
         /// queue pair of its own that starts at line rate; with "restore" the flow returns to the rate before the last cuts.
         /// With both, notifications of the previous path are ignored. Meant for schemes whose hosts move flows (moves of
         /// switches are not seen); they disable congestion control under packet spraying.
-        rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
-        /// Packets that IRN considers lost.
-        irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
-        /// Truncates the time between two packets of a flow to whole nanoseconds.
-        pace_in_nanoseconds: bool = false, source "ours; specification 17.2 for the recorded model";
+        rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh", Reading;
+        /// Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. The time between two packets of a
+        /// flow is truncated to whole nanoseconds. IRN retransmits all packets not reported as received, even those in flight.
+        /// Recovery restarts with every packet that fills a hole and ends with a plain ACK.
+        recorded: bool = false, source "specification 17.2, 17.3", Reading;
     }
 }
 
@@ -130,8 +117,7 @@ impl RoceTransport {
     /// Defaults of the `conweave-ns3` profiles. The lossless one has a timeout, since it does lose packets.
     pub fn conweave(lossless: bool) -> Self {
         let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
-        transport.roce.irn_rule = IrnRule::Recorded;
-        transport.roce.pace_in_nanoseconds = true;
+        transport.roce.recorded = true;
         transport
     }
 }

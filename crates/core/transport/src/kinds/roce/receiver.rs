@@ -4,6 +4,9 @@ use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::{DataArrival, Receiving, Reply};
 use anabranch_units::Time;
 
+/// Minimum time between two NACKs for the same packet (specification 17.3).
+const NACK_INTERVAL: Time = Time::from_us(4);
+
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceReceiver {
@@ -55,17 +58,17 @@ impl RoceReceiver {
     fn ack_or_nack(&self, config: &RoceConfig) -> ReplyFlags {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
         // The reference model reports the packet itself, which restarts recovery.
-        ReplyFlags { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
+        ReplyFlags { sack: complains && config.recorded, nack: complains, ..PLAIN }
     }
 
     fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> ReplyFlags {
         if config.recovery == Recovery::GoBackN {
-            return self.drop_early(config, now);
+            return self.drop_early(now);
         }
         let known = self.early.contains(arrival.psn);
         if !known && self.early_bytes + u64::from(arrival.payload) > self.early_limit {
             self.refused += 1;
-            return self.drop_early(config, now);
+            return self.drop_early(now);
         }
         if !known {
             self.early.insert(arrival.psn);
@@ -80,16 +83,16 @@ impl RoceReceiver {
         if known && now < self.nack_suppressed_until {
             return ReplyFlags { suppressed: true, ..PLAIN };
         }
-        self.nack_suppressed_until = now + config.nack_interval;
+        self.nack_suppressed_until = now + NACK_INTERVAL;
         ReplyFlags { sack: true, nack: true, cnp: true, suppressed: false }
     }
 
     /// A packet that is not kept: a NACK without a block, one per interval for the same expected packet.
-    fn drop_early(&mut self, config: &RoceConfig, now: Time) -> ReplyFlags {
+    fn drop_early(&mut self, now: Time) -> ReplyFlags {
         if now < self.nack_suppressed_until && self.last_nack == Some(self.expected) {
             return ReplyFlags { suppressed: true, ..PLAIN };
         }
-        self.nack_suppressed_until = now + config.nack_interval;
+        self.nack_suppressed_until = now + NACK_INTERVAL;
         self.last_nack = Some(self.expected);
         ReplyFlags { nack: true, cnp: true, ..PLAIN }
     }

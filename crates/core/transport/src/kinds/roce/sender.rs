@@ -3,7 +3,7 @@
 //! IRN (SIGCOMM 2018, section 3.1) retransmits lost packets once per recovery. After a selective acknowledgement those
 //! are the missing ones below the highest PSN that has arrived, the cumulative one first; after a timeout, all packets
 //! not reported as received. The reference model's IRN goes back like go-back-N and skips what has arrived, so it
-//! retransmits packets still in flight (`irn_rule = "recorded"`).
+//! retransmits packets still in flight (`recorded = true`).
 
 use super::{
     RateOnPathChange, Recovery, RoceConfig,
@@ -84,7 +84,7 @@ impl RoceSender {
 
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
-        if config.recorded_irn {
+        if config.recorded {
             // The reference model skips the first run alone.
             return self.arrived.first().filter(|run| run.0 == self.nxt).map_or(self.nxt, |run| run.1);
         }
@@ -184,7 +184,7 @@ impl RoceSender {
                 self.recovery_end = self.nxt;
                 self.recovering = true;
             }
-            match (config.recorded_irn, entering) {
+            match (config.recorded, entering) {
                 (true, true) => self.nxt = self.una,
                 (true, false) => {}
                 (false, _) => {
@@ -195,7 +195,7 @@ impl RoceSender {
                     self.lost_below = self.lost_below.max(psn.min(self.highest));
                 }
             }
-        } else if config.recorded_irn && sack(reply).is_none() {
+        } else if config.recorded && sack(reply).is_none() {
             self.recovering = false;
         }
     }
@@ -342,7 +342,7 @@ impl Sending for RoceSender {
             return;
         }
         self.recovering = true;
-        if config.recorded_irn {
+        if config.recorded {
             self.nxt = self.una;
             return;
         }
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
     use crate::{
         Network,
-        roce::{IrnRule, RateOnPathChange, RoceTransport},
+        roce::{RateOnPathChange, RoceTransport},
     };
 
     fn config(change: impl Fn(&mut RoceTransport)) -> RoceConfig {
@@ -520,7 +520,7 @@ mod tests {
     /// specification 17.3: packets not reported as received count as lost, even those in flight.
     #[test]
     fn reference_model_retransmits_packets_in_flight() {
-        let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
+        let config = config(|transport| transport.roce.recorded = true);
         let mut sender = twenty_sent(&config);
         sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
         assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);

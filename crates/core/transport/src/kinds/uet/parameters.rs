@@ -81,21 +81,21 @@ parameters! {
         congestion_control: Named<CcParameters> = Named::of(&CcParameters::Nscc(NsccParameters::default())), source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender is blocked
         /// requests one at once.
-        ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator", Expert;
         /// Time after which an arrival is acknowledged although fewer than `ack_every` packets have arrived; auto: the base
         /// round trip. A sender whose window shrinks below what is in flight waits for it.
-        ack_delay: Auto<Time> = Auto::Auto, source "ours; specification 7.10";
+        ack_delay: Auto<Time> = Auto::Auto, source "ours; specification 7.10", Expert;
         /// Packets that close a hole in the sequence and are acknowledged at once.
-        ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
+        ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator", Reading;
         /// Marked packets that are acknowledged at once.
-        ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator";
+        ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator", Reading;
         /// Meaning of the ECN bit of an acknowledgement.
-        ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
+        ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10", Reading;
         /// Entropy value by which an acknowledgement is hashed on the return path; switches that read multi-part values
         /// or guide packets do not hash it.
-        ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours";
+        ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours", Reading;
         /// Feedback to the load balancer on a packet trimmed at its last hop.
-        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
+        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours", Reading;
         /// Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
         /// `ack_every` packets, and where the BDP has fewer than 16 packets one more per link of the path. Where that would
         /// overflow the queue of an empty slower port: what fits, with fewer packets per acknowledgement if need be.
@@ -106,17 +106,17 @@ parameters! {
         /// Reordering window: a packet is lost once one of the same tag, sent this much later, is acknowledged. For
         /// networks without trimming that keep the packets of a tag in order. `never`: only NACKs and timeouts signal
         /// losses.
-        early_loss: Never<Time> = Never::Never, source "ours, after RFC 8985 (RACK), per path; specification 7.10 knows NACKs and timeouts";
+        early_loss: Never<Time> = Never::Never, source "ours, after RFC 8985 (RACK), per path; specification 7.10 knows NACKs and timeouts", Expert;
         /// Source of the timeout; the minimum of a measured one is `rto`.
-        rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks";
+        rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks", Expert;
         /// Minimum of an automatic timeout.
-        min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)";
+        min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)", Expert;
         /// Payload bytes of a full packet.
         mtu: Bytes = Bytes(4096), source "Spritz Table II; specification 9.4: 4160 B on the wire";
         /// Header bytes of a data packet.
-        header: Bytes = Bytes(64), source "specification 9.4: 4160 B on the wire";
+        header: Bytes = Bytes(64), source "specification 9.4: 4160 B on the wire", Expert;
         /// Bytes of an acknowledgement (ACK or NACK) on the wire.
-        ack_size: Bytes = Bytes(64), source "specification 1";
+        ack_size: Bytes = Bytes(64), source "specification 1", Expert;
     }
 }
 
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         let mut transport = UetTransport::default();
-        transport.cc.parameters_mut("dctcp").unwrap().set("ewma_gain", &Raw::Float(1.5)).unwrap();
+        transport.cc.parameters_mut("dctcp").unwrap().set("decrease", &Raw::Float(1.5)).unwrap();
         let error = transport.check().unwrap_err().to_string();
-        assert!(error.contains("dctcp.ewma_gain") && error.contains("1.5") && error.contains("0 to 1"), "{error}");
+        assert!(error.contains("dctcp.decrease") && error.contains("1.5") && error.contains("0 to 1"), "{error}");
         let mut transport = UetTransport::default();
         transport.uet.set("ack_every", &Raw::Int(0)).unwrap();
         assert!(transport.check().unwrap_err().to_string().contains("`ack_every`: found 0"));

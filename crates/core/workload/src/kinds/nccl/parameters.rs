@@ -61,7 +61,7 @@ parameters! {
     /// A collective over NCCL's network plugin.
     pub struct NcclParameters {
         /// The collective: ring and tree are all-reduces; in pairs each rank sends to the next.
-        collective: plan::CollectiveKind = plan::CollectiveKind::Ring, source "ours";
+        collective: plan::CollectiveKind = plan::CollectiveKind::Ring, source "ours", Expert;
         /// Number of ranks, each a process at a host.
         ranks: Ranks = Ranks::All, source "ours";
         /// Host of each rank, by number; empty: ring neighbours are below different leaves.
@@ -71,14 +71,14 @@ parameters! {
         /// Measured rounds, after one warm-up round.
         rounds: u32 = 5, source "ours";
         /// Channels, each with a share of the buffer and its own connections.
-        channels: u32 = 2, source "ours";
+        channels: u32 = 2, source "ours", Expert;
         /// Element type of buffers.
-        element: Element = Element::Float, source "ours";
+        element: Element = Element::Float, source "ours", Expert;
         /// Version of NCCL's interface; auto: the newest that the plugin supports.
-        abi: Auto<Abi> = Auto::Auto, source "ours";
+        abi: Auto<Abi> = Auto::Auto, source "ours", Expert;
         /// Start time of the ranks.
-        start: Time = Time::ZERO, source "ours";
+        start: Time = Time::ZERO, source "ours", Expert;
         /// Maximum number of flows: guards the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB", Expert;
     }
 }

@@ -12,27 +12,27 @@ parameters! {
     /// DCQCN.
     pub struct DcqcnParameters {
         /// Gain of the moving average `alpha`.
-        g: f64 = 0.00390625, source "specification 17.3: 1/256";
+        g: f64 = 0.00390625, source "specification 17.3: 1/256", Expert;
         /// Interval at which `alpha` is updated.
-        alpha_interval: Time = Time::from_us(1), source "specification 17.3";
+        alpha_interval: Time = Time::from_us(1), source "specification 17.3", Expert;
         /// Interval at which the rate may be cut.
-        decrease_interval: Time = Time::from_us(4), source "specification 17.3";
+        decrease_interval: Time = Time::from_us(4), source "specification 17.3", Expert;
         /// Time after the last cut, and between steps, at which the rate is raised.
-        rp_timer: Time = Time::from_us(300), source "specification 17.3";
+        rp_timer: Time = Time::from_us(300), source "specification 17.3", Expert;
         /// Bytes sent since the last cut, and between steps, at which the rate is raised as well. With it, the rate is in fast
         /// recovery while timer and counter are, and rises hyperactively once both are past their additive step.
-        byte_counter: Never<Bytes> = Never::Never, source "specification 17.3: the recorded model has none; NVIDIA's rpg_byte_reset is 32767 B, DCQCN (SIGCOMM 2015) has 10 MB";
+        byte_counter: Never<Bytes> = Never::Never, source "specification 17.3: the recorded model has none; NVIDIA's rpg_byte_reset is 32767 B, DCQCN (SIGCOMM 2015) has 10 MB", Expert;
         /// Steps of fast recovery before the target rises.
-        fast_recovery: u32 = 1, source "specification 17.3";
+        fast_recovery: u32 = 1, source "specification 17.3", Expert;
         /// Additive increase of the target; auto: 1/2500 of the NIC's rate.
-        rate_ai: Auto<Rate> = Auto::Auto, source "specification 17.3: 40 Mb/s at 100 Gb/s";
+        rate_ai: Auto<Rate> = Auto::Auto, source "specification 17.3: 40 Mb/s at 100 Gb/s", Expert;
         /// Hyper increase of the target; auto: 1/1000 of the NIC's rate.
-        rate_hai: Auto<Rate> = Auto::Auto, source "specification 17.3: 100 Mb/s at 100 Gb/s";
+        rate_hai: Auto<Rate> = Auto::Auto, source "specification 17.3: 100 Mb/s at 100 Gb/s", Expert;
         /// Minimum rate; from the NIC's rate on nothing is ever cut.
-        min_rate: Rate = Rate(100_000_000), source "specification 17.3";
+        min_rate: Rate = Rate(100_000_000), source "specification 17.3", Expert;
         /// If `true`, every cut makes the previous rate the target; otherwise only the first cut after an increase
         /// does.
-        clamp_target: bool = false, source "specification 17.3";
+        clamp_target: bool = false, source "specification 17.3", Reading;
     }
 }
 

@@ -1,8 +1,8 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9). It models only the gaps between packets.
 
-use super::{ControlCapabilities, DelayedAcks, PairControl, PairReply, Section, Start};
-use anabranch_settings::{About, SetError, parameters};
-use anabranch_units::{Bytes, Rate, Time};
+use super::{ControlCapabilities, DelayedAcks, PairControl, PairReply, Start};
+use anabranch_settings::{About, parameters};
+use anabranch_units::{Rate, Time};
 
 pub(super) const ABOUT: About = About::brief(
     "tcp-like",
@@ -10,57 +10,25 @@ pub(super) const ABOUT: About = About::brief(
 );
 
 parameters! {
-    /// A TCP-like sender.
+    /// A TCP-like sender has no parameters.
     pub struct TcpLikeParameters {
-        /// Initial window in packets.
-        initial_window: u32 = 10, source "RFC 6928";
-        /// Maximum bytes released back to back (segmentation offload).
-        burst: Bytes = Bytes(64_000), source "specification 7.9";
-        /// A new burst waits until it may be this share of the window.
-        burst_share: f64 = 0.3333333333333333, source "ours: Linux' tcp_tso_win_divisor of 3";
-        /// Gain of DCTCP's share of marks.
-        g: f64 = 0.0625, source "DCTCP, SIGCOMM 2010";
-        /// Full packets per delayed acknowledgement.
-        ack_every: u32 = 2, source "specification 7.9";
-        /// Maximum delay of an acknowledgement.
-        delayed_ack: Time = Time::from_us(500), source "specification 7.9";
     }
 }
+
+/// Initial window in packets (RFC 6928).
+const INITIAL_WINDOW: f64 = 10.0;
+/// Maximum bytes released back to back: segmentation offload (specification 7.9).
+const BURST: u64 = 64_000;
+/// A new burst waits until it may be this share of the window. Ours: Linux' `tcp_tso_win_divisor` of 3.
+const BURST_SHARE: f64 = 1.0 / 3.0;
+/// Gain of DCTCP's share of marks (DCTCP, SIGCOMM 2010).
+const G: f64 = 0.0625;
+/// Delayed acknowledgements (specification 7.9).
+const DELAYED_ACKS: DelayedAcks = DelayedAcks { every: 2, wait: Time::from_us(500) };
 
 impl ControlCapabilities for TcpLikeParameters {
-    fn check(&self) -> Result<(), SetError> {
-        let section = Section::of(self);
-        section.require("initial_window", self.initial_window > 0, "1 or more")?;
-        section.require("ack_every", self.ack_every > 0, "1 or more")?;
-        section.require("burst_share", (0.0..=1.0).contains(&self.burst_share), "a share from 0 to 1")?;
-        section.require("g", self.g > 0.0 && self.g <= 1.0, "a share above 0 and up to 1")
-    }
-
     fn requires_go_back_n(&self) -> bool {
         true
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct TcpLikeConfig {
-    initial_window: f64,
-    burst: u64,
-    burst_share: f64,
-    g: f64,
-    ack_every: u32,
-    delayed_ack: Time,
-}
-
-impl TcpLikeConfig {
-    pub(crate) fn new(parameters: &TcpLikeParameters) -> Self {
-        TcpLikeConfig {
-            initial_window: f64::from(parameters.initial_window),
-            burst: parameters.burst.0,
-            burst_share: parameters.burst_share,
-            g: parameters.g,
-            ack_every: parameters.ack_every,
-            delayed_ack: parameters.delayed_ack,
-        }
     }
 }
 
@@ -80,9 +48,9 @@ pub struct TcpLike {
 }
 
 impl TcpLike {
-    pub(crate) fn new(config: &TcpLikeConfig) -> Self {
+    pub(crate) fn new() -> Self {
         TcpLike {
-            cwnd: config.initial_window,
+            cwnd: INITIAL_WINDOW,
             threshold: f64::MAX,
             share: 0.0,
             acked: 0,
@@ -92,12 +60,12 @@ impl TcpLike {
         }
     }
 
-    pub(crate) fn on_ack(&mut self, config: &TcpLikeConfig, packets: u32, marked: bool, una: u64, nxt: u64, most: f64) {
+    pub(crate) fn on_ack(&mut self, packets: u32, marked: bool, una: u64, nxt: u64, most: f64) {
         self.acked += packets;
         self.marked += if marked { packets } else { 0 };
         if una >= self.window_end {
             let share = f64::from(self.marked) / f64::from(self.acked.max(1));
-            self.share += config.g * (share - self.share);
+            self.share += G * (share - self.share);
             if self.marked > 0 {
                 self.cwnd = (self.cwnd * (1.0 - self.share / 2.0)).max(1.0);
                 self.threshold = self.cwnd;
@@ -124,30 +92,28 @@ impl PairControl for TcpLike {
     const BURSTS: bool = true;
     const PER_PATH: bool = false;
     type Parameters = TcpLikeParameters;
-    type Config = TcpLikeConfig;
+    type Config = ();
 
-    fn config(parameters: &TcpLikeParameters, _: Rate) -> TcpLikeConfig {
-        TcpLikeConfig::new(parameters)
+    fn config(_: &TcpLikeParameters, _: Rate) {}
+
+    fn new((): &(), _: &Start) -> Self {
+        TcpLike::new()
     }
 
-    fn new(config: &TcpLikeConfig, _: &Start) -> Self {
-        TcpLike::new(config)
-    }
-
-    fn rate(&mut self, _: &TcpLikeConfig, _: Time, _: Rate) -> Option<Rate> {
+    fn rate(&mut self, (): &(), _: Time, _: Rate) -> Option<Rate> {
         None
     }
 
-    fn on_reply(&mut self, config: &TcpLikeConfig, reply: &PairReply) {
+    fn on_reply(&mut self, (): &(), reply: &PairReply) {
         let PairReply { packets, marked, nack, una, next, largest, .. } = *reply;
         if nack {
             self.on_loss();
         } else if packets > 0 {
-            self.on_ack(config, packets, marked, una, next, largest);
+            self.on_ack(packets, marked, una, next, largest);
         }
     }
 
-    fn on_timeout(&mut self, _: &TcpLikeConfig, _: Time) {
+    fn on_timeout(&mut self, (): &(), _: Time) {
         self.on_loss();
         self.cwnd = 1.0;
     }
@@ -156,24 +122,24 @@ impl PairControl for TcpLike {
         (self.cwnd * mtu as f64) as u64
     }
 
-    fn may_send(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
-        let wanted = (self.cwnd * mtu as f64 * config.burst_share) as u64;
-        self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
+    fn may_send(&self, (): &(), mtu: u64, room: u64, left: u64) -> bool {
+        let wanted = (self.cwnd * mtu as f64 * BURST_SHARE) as u64;
+        self.burst_left > 0 || room >= wanted.min(BURST).min(left)
     }
 
     fn in_burst(&self) -> bool {
         self.burst_left > 0
     }
 
-    fn on_sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
+    fn on_sent(&mut self, (): &(), room: u64, bytes: u64) {
         if self.burst_left == 0 {
-            self.burst_left = room.min(config.burst);
+            self.burst_left = room.min(BURST);
         }
         self.burst_left = self.burst_left.saturating_sub(bytes);
     }
 
-    fn delayed_acks(config: &TcpLikeConfig) -> Option<DelayedAcks> {
-        Some(DelayedAcks { every: config.ack_every, wait: config.delayed_ack })
+    fn delayed_acks((): &()) -> Option<DelayedAcks> {
+        Some(DELAYED_ACKS)
     }
 }
 
@@ -183,27 +149,25 @@ mod tests {
 
     #[test]
     fn bursts_wait_for_a_third_of_the_window() {
-        let config = TcpLikeConfig::new(&TcpLikeParameters::default());
-        let mut tcp = TcpLike::new(&config);
+        let mut tcp = TcpLike::new();
         tcp.cwnd = 90.0;
         // A third of 90 packets of 1000 B.
-        assert!(!tcp.may_send(&config, 1000, 29_000, 1 << 20) && tcp.may_send(&config, 1000, 30_000, 1 << 20));
+        assert!(!tcp.may_send(&(), 1000, 29_000, 1 << 20) && tcp.may_send(&(), 1000, 30_000, 1 << 20));
         // The rest of a flow is sent at once if it fits.
-        assert!(tcp.may_send(&config, 1000, 2000, 1500));
-        tcp.on_sent(&config, 30_000, 1000);
-        assert!(tcp.may_send(&config, 1000, 1000, 1 << 20), "the burst goes on");
-        (0..29).for_each(|_| tcp.on_sent(&config, 1000, 1000));
-        assert!(!tcp.may_send(&config, 1000, 1000, 1 << 20), "and ends");
+        assert!(tcp.may_send(&(), 1000, 2000, 1500));
+        tcp.on_sent(&(), 30_000, 1000);
+        assert!(tcp.may_send(&(), 1000, 1000, 1 << 20), "the burst goes on");
+        (0..29).for_each(|_| tcp.on_sent(&(), 1000, 1000));
+        assert!(!tcp.may_send(&(), 1000, 1000, 1 << 20), "and ends");
     }
 
     #[test]
     fn slow_start_doubles_and_marks_end_it() {
-        let config = TcpLikeConfig::new(&TcpLikeParameters::default());
-        let mut tcp = TcpLike::new(&config);
-        tcp.on_ack(&config, 10, false, 10, 20, 1e6);
+        let mut tcp = TcpLike::new();
+        tcp.on_ack(10, false, 10, 20, 1e6);
         assert_eq!(tcp.cwnd, 20.0);
         // A whole window marked: the share becomes 1/16, the window falls by 1/32, then grows by a packet per window.
-        tcp.on_ack(&config, 20, true, 30, 50, 1e6);
+        tcp.on_ack(20, true, 30, 50, 1e6);
         assert!((tcp.cwnd - (20.0 * 31.0 / 32.0 + 20.0 / (20.0 * 31.0 / 32.0))).abs() < 1e-9, "{}", tcp.cwnd);
     }
 }

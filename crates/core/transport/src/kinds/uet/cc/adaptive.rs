@@ -9,19 +9,25 @@ use anabranch_units::Time;
 pub(super) struct AdaptiveConfig {
     pub(super) sizes: Sizes,
     pub(super) quick_adapt: bool,
-    pub(super) period: f64,
     /// Periods after which losses count again regardless of acknowledged bytes.
     pub(super) patience: Never<f64>,
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
     pub(super) fast_increase_gain: f64,
-    pub(super) fast_increase_delay: Time,
     /// Measures that delay over the base RTT of the packet's own path, if known.
     pub(super) own_path: bool,
-    pub(super) ewma_gain: f64,
-    /// Average above which marks shrink the window; `None`: always.
-    pub(super) ecn_gate: Option<f64>,
+    /// Marks shrink the window only while their average exceeds [`ECN_THRESHOLD`].
+    pub(super) ecn_gate: bool,
 }
+
+// Constants of specification 7.4.
+/// Measurement period of QuickAdapt in base RTTs.
+const PERIOD: f64 = 1.5;
+/// Maximum queueing delay that counts as none for FastIncrease.
+const FAST_INCREASE_DELAY: Time = Time::from_us(1);
+/// Average of the marks above which they shrink the window (0.25 to 0.3), and gain of that average, per packet.
+const ECN_THRESHOLD: f64 = 0.25;
+const EWMA_GAIN: f64 = 0.125;
 
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
@@ -56,7 +62,7 @@ impl Adaptive {
             ignored: 0,
             ignore_until: Time::MAX,
             period_end: Time::ZERO,
-            period: super::rule::scaled(base_rtt, config.period),
+            period: super::rule::scaled(base_rtt, PERIOD),
             good: 0,
             target_window: config.sizes.max,
             marks: 0.0,
@@ -73,9 +79,9 @@ impl Adaptive {
     #[inline]
     pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
         self.on_progress(ack.bytes);
-        if config.ecn_gate.is_some() {
+        if config.ecn_gate {
             for _ in 0..ack.packets {
-                self.marks = (1.0 - config.ewma_gain) * self.marks + if ack.ecn { config.ewma_gain } else { 0.0 };
+                self.marks = (1.0 - EWMA_GAIN) * self.marks + if ack.ecn { EWMA_GAIN } else { 0.0 };
             }
         }
         if config.fast_increase {
@@ -101,7 +107,7 @@ impl Adaptive {
     fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
         let base = ack.path_rtt.filter(|_| config.own_path).unwrap_or(self.base_rtt);
         let delay = ack.rtt.map(|rtt| rtt.saturating_sub(base));
-        if ack.ecn || delay.is_some_and(|delay| delay > config.fast_increase_delay) {
+        if ack.ecn || delay.is_some_and(|delay| delay > FAST_INCREASE_DELAY) {
             (self.target_window, self.good, self.increasing) = (self.cwnd, 0, false);
         } else if delay.is_some() {
             self.good += ack.bytes;
@@ -149,7 +155,7 @@ impl Adaptive {
     }
 
     pub(super) fn may_decrease(&self, config: &AdaptiveConfig) -> bool {
-        config.ecn_gate.is_none_or(|gate| self.marks > gate)
+        !config.ecn_gate || self.marks > ECN_THRESHOLD
     }
 
     pub(super) fn clamp(&mut self, config: &AdaptiveConfig) {

@@ -27,30 +27,22 @@ parameters! {
     /// DCTCP as in MPRDMA with QuickAdapt and FastIncrease.
     pub struct DctcpParameters {
         /// Packets by which a window of clean acknowledgements grows the window.
-        increase: f64 = 1.0, source "MPRDMA; specification 7.4";
+        increase: f64 = 1.0, source "MPRDMA; specification 7.4", Expert;
         /// Part of the bytes acknowledged with a mark by which the window shrinks.
-        decrease: f64 = 0.5, source "MPRDMA; specification 7.4";
+        decrease: f64 = 0.5, source "MPRDMA; specification 7.4", Expert;
         /// Enables QuickAdapt after trims and timeouts.
-        quick_adapt: bool = true, source "Spritz §IV-C";
-        /// Measurement period of QuickAdapt in base RTTs.
-        quick_adapt_period: f64 = 1.5, source "specification 7.4";
+        quick_adapt: bool = true, source "Spritz §IV-C", Expert;
         /// Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have been
         /// acknowledged. On a path that delivers only trimmed packets none are. On real networks 10.
-        quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever";
+        quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever", Expert;
         /// Enables FastIncrease on an idle path.
-        fast_increase: bool = true, source "Spritz §IV-C";
+        fast_increase: bool = true, source "Spritz §IV-C", Expert;
         /// Bytes that FastIncrease adds per acknowledged byte.
-        fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT";
-        /// Maximum queueing delay that counts as none for FastIncrease.
-        fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
-        /// Base RTT that this delay is measured from.
-        fast_increase_base: FastIncreaseBase = FastIncreaseBase::Longest, source "Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4)";
-        /// Lets marks shrink the window only while their average exceeds `ecn_threshold`.
-        ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)";
-        /// Average of the marks above which they shrink the window.
-        ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
-        /// Gain of that average, per packet.
-        ewma_gain: f64 = 0.125, source "specification 7.4";
+        fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT", Reading;
+        /// Base RTT from which FastIncrease measures the queueing delay.
+        fast_increase_base: FastIncreaseBase = FastIncreaseBase::Longest, source "Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4)", Reading;
+        /// Lets marks shrink the window only while their average exceeds 0.25.
+        ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)", Reading;
     }
 }
 
@@ -59,13 +51,10 @@ impl ControlCapabilities for DctcpParameters {
         let section = Section::of(self);
         section.factor("increase", self.increase)?;
         section.share("decrease", self.decrease)?;
-        section.positive("quick_adapt_period", self.quick_adapt_period)?;
         if let Never::Value(periods) = self.quick_adapt_patience {
             section.positive("quick_adapt_patience", periods)?;
         }
-        section.factor("fast_increase_gain", self.fast_increase_gain)?;
-        section.share("ecn_threshold", self.ecn_threshold)?;
-        section.share("ewma_gain", self.ewma_gain)
+        section.factor("fast_increase_gain", self.fast_increase_gain)
     }
 }
 
@@ -86,14 +75,11 @@ impl DctcpConfig {
             adaptive: AdaptiveConfig {
                 sizes,
                 quick_adapt: parameters.quick_adapt,
-                period: parameters.quick_adapt_period,
                 patience: parameters.quick_adapt_patience,
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
-                fast_increase_delay: parameters.fast_increase_delay,
                 own_path: parameters.fast_increase_base == FastIncreaseBase::Own,
-                ewma_gain: parameters.ewma_gain,
-                ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
+                ecn_gate: parameters.ecn_gate,
             },
         }
     }

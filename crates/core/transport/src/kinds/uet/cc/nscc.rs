@@ -29,31 +29,9 @@ parameters! {
     /// NSCC.
     pub struct NsccParameters {
         /// Base round trip of a flow.
-        base_rtt: NsccBaseRtt = NsccBaseRtt::Measured, source "Ultra Ethernet's public simulator; longest: Spritz §V-A";
+        base_rtt: NsccBaseRtt = NsccBaseRtt::Measured, source "Ultra Ethernet's public simulator; longest: Spritz §V-A", Reading;
         /// Target queueing delay in base RTTs. `auto`: 0.75 where switches trim, else 1.
-        target_delay: Auto<f64> = Auto::Auto, source "specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator";
-        /// Gain of the proportional increase.
-        proportional: f64 = 4.0, source "specification 7.6";
-        /// Gain of the fair increase.
-        fair: f64 = 5.0, source "specification 7.6";
-        /// Gain of the increase once per RTT.
-        eta: f64 = 0.15, source "specification 7.6";
-        /// Strength of the multiplicative decrease.
-        gamma: f64 = 0.8, source "specification 7.6";
-        /// Minimum factor of a multiplicative decrease.
-        max_decrease: f64 = 0.5, source "specification 7.6";
-        /// Gain of FastIncrease per acknowledged byte, before scaling to the network.
-        fast_increase: f64 = 0.25, source "specification 7.6";
-        /// Queueing delay from which on a path is not idle for FastIncrease.
-        fast_increase_delay: Time = Time::from_us(1), source "specification 7.6";
-        /// Gain of the average delay.
-        delay_gain: f64 = 0.0125, source "specification 7.6";
-        /// Delay in targets above which QuickAdapt may fire without a loss.
-        quick_adapt_threshold: f64 = 4.0, source "specification 7.6";
-        /// QuickAdapt fires only if less than the maximum window over two to this power was delivered.
-        quick_adapt_gate: u32 = 3, source "specification 7.6";
-        /// Full packets after which the increase is applied, at the latest after a base RTT.
-        adjust_packets: u32 = 8, source "specification 7.6";
+        target_delay: Auto<f64> = Auto::Auto, source "specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator", Expert;
     }
 }
 
@@ -63,27 +41,33 @@ impl ControlCapabilities for NsccParameters {
     }
 
     fn check(&self) -> Result<(), SetError> {
-        let section = Section::of(self);
-        if let Auto::Value(target) = self.target_delay {
-            section.positive("target_delay", target)?;
+        match self.target_delay {
+            Auto::Value(target) => Section::of(self).positive("target_delay", target),
+            Auto::Auto => Ok(()),
         }
-        for (key, value) in [
-            ("proportional", self.proportional),
-            ("fair", self.fair),
-            ("eta", self.eta),
-            ("fast_increase", self.fast_increase),
-            ("quick_adapt_threshold", self.quick_adapt_threshold),
-        ] {
-            section.factor(key, value)?;
-        }
-        section.share("gamma", self.gamma)?;
-        section.share("max_decrease", self.max_decrease)?;
-        section.share("delay_gain", self.delay_gain)?;
-        section.require("quick_adapt_gate", self.quick_adapt_gate < 32, "a whole number from 0 to 31")?;
-        section.require("adjust_packets", self.adjust_packets > 0, "at least 1")
     }
 }
 
+// Constants of specification 7.6.
+/// Gains of the proportional and the fair increase, and of the increase once per RTT.
+const PROPORTIONAL: f64 = 4.0;
+const FAIR: f64 = 5.0;
+const ETA: f64 = 0.15;
+/// Strength and minimum factor of a multiplicative decrease.
+const GAMMA: f64 = 0.8;
+const MAX_DECREASE: f64 = 0.5;
+/// Gain of FastIncrease per acknowledged byte, before scaling to the network.
+const FAST_INCREASE: f64 = 0.25;
+/// Queueing delay from which on a path is not idle for FastIncrease.
+const FAST_INCREASE_DELAY: Time = Time::from_us(1);
+/// Gain of the average delay.
+const DELAY_GAIN: f64 = 0.0125;
+/// Delay in targets above which QuickAdapt may fire without a loss.
+const QUICK_ADAPT_THRESHOLD: f64 = 4.0;
+/// QuickAdapt fires only if less than the maximum window over two to this power was delivered.
+const QUICK_ADAPT_GATE: u32 = 3;
+/// Full packets after which the increase is applied, at the latest after a base RTT.
+const ADJUST_PACKETS: f64 = 8.0;
 /// The reference network that the gains are scaled from: 100 Gb/s and 12 us.
 const REFERENCE_BDP: f64 = 150_000.0;
 const REFERENCE_RTT: f64 = 12e6;
@@ -103,14 +87,9 @@ pub struct NsccConfig {
     eta: f64,
     /// Bytes FastIncrease adds per acknowledged byte.
     fast: f64,
-    fast_delay: Time,
-    gamma: f64,
-    max_decrease: f64,
-    delay_gain: f64,
     /// Delay sample of a trim: one RTT of the network.
     trim_sample: f64,
     quick_adapt_delay: Time,
-    quick_adapt_gate: u32,
     adjust_bytes: f64,
     adjust_period: Time,
     /// The base round trip falls to the smallest sample.
@@ -132,18 +111,13 @@ impl NsccConfig {
         NsccConfig {
             sizes,
             target,
-            alpha: parameters.proportional * sizes.payload * a * b / target.ps() as f64,
-            fair: parameters.fair * sizes.payload * a,
-            eta: parameters.eta * sizes.payload * a,
-            fast: parameters.fast_increase * a,
-            fast_delay: parameters.fast_increase_delay,
-            gamma: parameters.gamma,
-            max_decrease: parameters.max_decrease,
-            delay_gain: parameters.delay_gain,
+            alpha: PROPORTIONAL * sizes.payload * a * b / target.ps() as f64,
+            fair: FAIR * sizes.payload * a,
+            eta: ETA * sizes.payload * a,
+            fast: FAST_INCREASE * a,
             trim_sample: network.base_rtt.ps() as f64,
-            quick_adapt_delay: super::rule::scaled(target, parameters.quick_adapt_threshold),
-            quick_adapt_gate: parameters.quick_adapt_gate.min(31),
-            adjust_bytes: f64::from(parameters.adjust_packets) * sizes.mtu,
+            quick_adapt_delay: super::rule::scaled(target, QUICK_ADAPT_THRESHOLD),
+            adjust_bytes: ADJUST_PACKETS * sizes.mtu,
             adjust_period: network.base_rtt,
             measures_base: parameters.base_rtt == NsccBaseRtt::Measured,
             bdp: network.bdp as f64,
@@ -232,7 +206,7 @@ impl WindowRule for Nscc {
 
     fn on_nack(&mut self, config: &NsccConfig, loss: &CcLoss) {
         self.ignored += loss.bytes;
-        self.average = config.delay_gain * config.trim_sample + (1.0 - config.delay_gain) * self.average;
+        self.average = DELAY_GAIN * config.trim_sample + (1.0 - DELAY_GAIN) * self.average;
         self.lossy = true;
         if !self.quick_adapt(config, loss.now, loss.in_flight, true, Time::ZERO) {
             self.cwnd -= loss.bytes as f64;
@@ -275,7 +249,7 @@ impl Nscc {
     }
 
     fn fast_increase(&mut self, config: &NsccConfig, bytes: u64, delay: Time) -> bool {
-        if delay >= config.fast_delay {
+        if delay >= FAST_INCREASE_DELAY {
             self.end_fast_increase();
             return false;
         }
@@ -305,8 +279,8 @@ impl Nscc {
         let target = config.target.ps() as f64;
         let due = self.decreased.is_none_or(|last| now.saturating_sub(last) > self.base_rtt);
         if self.average > target && due {
-            let factor = 1.0 - config.gamma * (self.average - target) / self.average;
-            self.cwnd *= factor.max(config.max_decrease);
+            let factor = 1.0 - GAMMA * (self.average - target) / self.average;
+            self.cwnd *= factor.max(MAX_DECREASE);
             self.decreased = Some(now);
         }
     }
@@ -328,7 +302,7 @@ impl Nscc {
     fn sample(&mut self, config: &NsccConfig, delay: Time, ecn: bool) {
         let sample =
             if !ecn && delay > config.target { UNMARKED_SAMPLE * self.base_rtt.ps() as f64 } else { delay.ps() as f64 };
-        self.average = config.delay_gain * sample + (1.0 - config.delay_gain) * self.average;
+        self.average = DELAY_GAIN * sample + (1.0 - DELAY_GAIN) * self.average;
     }
 
     /// Returns `true` if the window was set or this signal must be ignored.
@@ -338,8 +312,7 @@ impl Nscc {
             done = true;
         } else if self.period_end.is_none_or(|end| now > end) {
             let cause = self.lossy || delay > config.quick_adapt_delay;
-            if self.period_end.is_some() && cause && self.achieved < self.max(config) as u64 >> config.quick_adapt_gate
-            {
+            if self.period_end.is_some() && cause && self.achieved < self.max(config) as u64 >> QUICK_ADAPT_GATE {
                 self.cwnd = self.achieved as f64;
                 self.clamp(config);
                 (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
@@ -399,7 +372,7 @@ mod tests {
         near(config.fair, 40_000.0);
         near(config.eta, 1200.0);
         near(config.fast, 0.5);
-        assert_eq!((config.sizes.max as u64 >> config.quick_adapt_gate, config.adjust_bytes), (56_250, 32_800.0));
+        assert_eq!((config.sizes.max as u64 >> QUICK_ADAPT_GATE, config.adjust_bytes), (56_250, 32_800.0));
     }
 
     #[test]

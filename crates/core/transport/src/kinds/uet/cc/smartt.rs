@@ -16,53 +16,31 @@ pub(super) const ABOUT: About =
 parameters! {
     /// SMaRTT.
     pub struct SmarttParameters {
-        /// Target round trip in base RTTs.
-        target_rtt: f64 = 1.5, source "specification 7.4";
-        /// Fair increase: share of a BDP that a window of unmarked acknowledgements adds.
-        fair_increase: f64 = 0.02, source "specification 7.4: tuned artifact; 0.006 in the paper";
-        /// Fair decrease: bytes per acknowledged byte at a window of one BDP.
-        fair_decrease: f64 = 0.5, source "specification 7.4: tuned artifact; 0.8 in the paper";
-        /// Gain of the increase in proportion to the distance from the target.
-        multiplicative_increase: f64 = 2.0, source "specification 7.4";
-        /// Gain of the decrease in proportion to the distance from the target.
-        multiplicative_decrease: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
-        /// Enables QuickAdapt after trims and timeouts.
-        quick_adapt: bool = true, source "specification 7.5";
-        /// Measurement period of QuickAdapt in base RTTs.
-        quick_adapt_period: f64 = 1.5, source "specification 7.4";
         /// Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have been
         /// acknowledged. On a path that delivers only trimmed packets none are. On real networks 10.
-        quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever";
-        /// Enables FastIncrease on an idle path.
-        fast_increase: bool = true, source "specification 7.5";
-        /// Bytes that FastIncrease adds per acknowledged byte.
-        fast_increase_gain: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
-        /// Maximum queueing delay that counts as none for FastIncrease.
-        fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
-        /// Lets marks shrink the window only while their average exceeds `ecn_threshold`.
-        ecn_gate: bool = true, source "specification 7.4: on by default in the REPS artifact";
-        /// Average of the marks above which they shrink the window.
-        ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
-        /// Gain of that average, per packet.
-        ewma_gain: f64 = 0.125, source "specification 7.4";
+        quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever", Expert;
     }
 }
 
+// Constants of specification 7.4, as tuned in the artifact.
+/// Target round trip in base RTTs.
+const TARGET_RTT: f64 = 1.5;
+/// Fair increase: share of a BDP that a window of unmarked acknowledgements adds; 0.006 in the paper.
+const FAIR_INCREASE: f64 = 0.02;
+/// Fair decrease: bytes per acknowledged byte at a window of one BDP; 0.8 in the paper.
+const FAIR_DECREASE: f64 = 0.5;
+/// Gains of the changes in proportion to the distance from the target; the decrease's is 2 in the paper.
+const MULTIPLICATIVE_INCREASE: f64 = 2.0;
+const MULTIPLICATIVE_DECREASE: f64 = 1.0;
+/// Bytes that FastIncrease adds per acknowledged byte; 2 in the paper.
+const FAST_INCREASE_GAIN: f64 = 1.0;
+
 impl ControlCapabilities for SmarttParameters {
     fn check(&self) -> Result<(), SetError> {
-        let section = Section::of(self);
-        section.require("target_rtt", self.target_rtt.is_finite() && self.target_rtt >= 1.0, "a number, 1 or more")?;
-        section.factor("fair_increase", self.fair_increase)?;
-        section.factor("fair_decrease", self.fair_decrease)?;
-        section.factor("multiplicative_increase", self.multiplicative_increase)?;
-        section.factor("multiplicative_decrease", self.multiplicative_decrease)?;
-        section.positive("quick_adapt_period", self.quick_adapt_period)?;
-        if let Never::Value(periods) = self.quick_adapt_patience {
-            section.positive("quick_adapt_patience", periods)?;
+        match self.quick_adapt_patience {
+            Never::Value(periods) => Section::of(self).positive("quick_adapt_patience", periods),
+            Never::Never => Ok(()),
         }
-        section.factor("fast_increase_gain", self.fast_increase_gain)?;
-        section.share("ecn_threshold", self.ecn_threshold)?;
-        section.share("ewma_gain", self.ewma_gain)
     }
 }
 
@@ -71,33 +49,21 @@ impl ControlCapabilities for SmarttParameters {
 pub struct SmarttConfig {
     adaptive: AdaptiveConfig,
     bdp: f64,
-    target_rtt: f64,
-    fair_increase: f64,
-    fair_decrease: f64,
-    multiplicative_increase: f64,
-    multiplicative_decrease: f64,
 }
 
 impl SmarttConfig {
     pub(super) fn new(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> Self {
         SmarttConfig {
             bdp: (network.bdp as f64).max(sizes.mtu),
-            target_rtt: parameters.target_rtt,
-            fair_increase: parameters.fair_increase,
-            fair_decrease: parameters.fair_decrease,
-            multiplicative_increase: parameters.multiplicative_increase,
-            multiplicative_decrease: parameters.multiplicative_decrease,
             adaptive: AdaptiveConfig {
                 sizes,
-                quick_adapt: parameters.quick_adapt,
-                period: parameters.quick_adapt_period,
+                quick_adapt: true,
                 patience: parameters.quick_adapt_patience,
-                fast_increase: parameters.fast_increase,
-                fast_increase_gain: parameters.fast_increase_gain,
-                fast_increase_delay: parameters.fast_increase_delay,
+                fast_increase: true,
+                fast_increase_gain: FAST_INCREASE_GAIN,
                 own_path: false,
-                ewma_gain: parameters.ewma_gain,
-                ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
+                // On by default in the REPS artifact.
+                ecn_gate: true,
             },
         }
     }
@@ -151,19 +117,19 @@ impl Smartt {
     /// Returns the main rule's change of the window. Without a delay sample the delay counts as on target (ours).
     fn change(&self, config: &SmarttConfig, ack: &CcAck) -> f64 {
         let (bytes, cwnd) = (ack.bytes as f64, self.0.cwnd);
-        let target = self.0.base_rtt.ps() as f64 * config.target_rtt;
+        let target = self.0.base_rtt.ps() as f64 * TARGET_RTT;
         let rtt = ack.rtt.map_or(target, |rtt| rtt.ps() as f64);
         let away = (rtt - target) / rtt;
         if !ack.ecn {
-            let fair = bytes / cwnd * config.fair_increase * config.bdp;
-            let near = -away * config.multiplicative_increase * bytes * config.adaptive.sizes.mtu / cwnd;
+            let fair = bytes / cwnd * FAIR_INCREASE * config.bdp;
+            let near = -away * MULTIPLICATIVE_INCREASE * bytes * config.adaptive.sizes.mtu / cwnd;
             return fair + near.max(0.0).min(bytes);
         }
         if !self.0.may_decrease(&config.adaptive) {
             return 0.0;
         }
-        let fair = cwnd / config.bdp * config.fair_decrease * bytes;
-        if away > 0.0 { -(config.multiplicative_decrease * away * bytes + fair).min(bytes) } else { -fair }
+        let fair = cwnd / config.bdp * FAIR_DECREASE * bytes;
+        if away > 0.0 { -(MULTIPLICATIVE_DECREASE * away * bytes + fair).min(bytes) } else { -fair }
     }
 }
 
@@ -184,9 +150,11 @@ mod tests {
             nic_rate: Rate::gbps(400),
             ..Network::default()
         };
-        let parameters =
-            SmarttParameters { quick_adapt: false, fast_increase: false, ecn_gate: false, ..Default::default() };
-        SmarttConfig::new(&parameters, SIZES, &network)
+        let mut config = SmarttConfig::new(&SmarttParameters::default(), SIZES, &network);
+        // The main rule alone.
+        let adaptive = &mut config.adaptive;
+        (adaptive.quick_adapt, adaptive.fast_increase, adaptive.ecn_gate) = (false, false, false);
+        config
     }
     fn changed(ecn: bool, rtt_us: u64) -> f64 {
         let config = config();
