@@ -182,7 +182,7 @@ mod tests {
         // There is no feedback, so the grace never ends; the paper's flow never moves.
         let paths = four_paths();
         let left = |on_timeout| {
-            let parameters = FlicrParameters { weights: Weights::Uniform, on_timeout, ..Default::default() };
+            let parameters = FlicrParameters { weights: Weights::Uniform, on_timeout };
             (0..100).any(|host| {
                 let mut s = Flicr::new(parameters.clone(), 1, host);
                 s.open(Time::ZERO, 0, &guided_flow(&paths));

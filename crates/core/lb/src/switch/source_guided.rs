@@ -89,7 +89,7 @@ mod tests {
     use crate::switch::testing::{LEAF, Little, data};
 
     fn scheme(tags: TagKind, weights: Weights) -> SourceGuided {
-        let parameters = SourceGuidedParameters { weights, ..Default::default() };
+        let parameters = SourceGuidedParameters { weights };
         SourceGuided::new(parameters, 1, &SwitchInfo { tags, ..LEAF })
     }
 
