@@ -2,7 +2,7 @@
 
 use anabranch_report::ReportError;
 use anabranch_scenario::ScenarioError;
-use anabranch_study::results::RunError;
+use anabranch_study::error::RunError;
 use pyo3::{
     exceptions::{PyKeyboardInterrupt, PyRuntimeError},
     prelude::*,

@@ -5,7 +5,7 @@ use anabranch_report::{Context, TABLES};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
-    compare::take_directory,
+    directory::take_directory,
     results::{self, Ran, take_for_a_run},
 };
 use pyo3::prelude::*;

@@ -29,7 +29,7 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
     let mut foresight: Vec<String> = chosen.iter().flat_map(|backend| scenario.foresight(&setup, backend)).collect();
     foresight.dedup();
     foresight.iter().for_each(|warning| note(&format!("warning: {warning}")));
-    let readings = scenario.readings();
+    let readings = anabranch_scenario::scenario::readings::readings(&scenario);
     let hash = format!("{:016x}", scenario.hash());
     match arguments.format {
         Format::Json => print_json(&json!({

@@ -1,4 +1,8 @@
-use crate::{LinkClass, LinkId, NodeId, Routes, Topology, graph::Graph, paths::follow};
+use crate::{
+    LinkId, NodeId, Routes, Topology,
+    graph::Graph,
+    paths::{are_alike, follow},
+};
 use anabranch_units::{Rate, Serialiser, Time};
 use rustc_hash::FxHashMap;
 use std::{
@@ -308,19 +312,4 @@ impl Pairs {
 /// Returns the rate of the slower of the links of two hosts.
 fn hosts_rate(graph: &Graph, src: u32, dst: u32) -> Rate {
     graph.link(graph.host_uplink(src)).rate.min(graph.link(graph.host_uplink(dst).reverse()).rate)
-}
-
-/// Returns `true` if links between switches have one rate and delay, in a tree those between the same tiers.
-pub(crate) fn are_alike(graph: &Graph) -> bool {
-    let mut first: Vec<(LinkClass, Rate, Time)> = vec![];
-    let is_tree = !graph.uplinks.is_empty();
-    graph.links.iter().filter(|link| link.from.0 >= graph.hosts && link.to.0 >= graph.hosts).all(|link| {
-        let is_of_tree = matches!(link.class, LinkClass::Tier { .. });
-        let known = first.iter().find(|known| !is_tree || known.0 == link.class).copied();
-        let (_, rate, delay) = known.unwrap_or_else(|| {
-            first.push((link.class, link.rate, link.delay));
-            (link.class, link.rate, link.delay)
-        });
-        (rate, delay) == (link.rate, link.delay) && (is_of_tree || !is_tree)
-    })
 }

@@ -1,11 +1,10 @@
 use crate::{
-    LinkId, NodeId, Routes,
+    LinkClass, LinkId, NodeId, Routes,
     graph::Graph,
-    pairs,
     routes::distances,
     switch_graph::{Search, SwitchGraph},
 };
-use anabranch_units::{Serialiser, Time};
+use anabranch_units::{Rate, Serialiser, Time};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Wire bytes of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
@@ -162,7 +161,7 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         return host + between * u64::from(routes.farthest());
     }
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
-    let are_alike = pairs::are_alike(graph);
+    let are_alike = are_alike(graph);
     let mut between = vec![None; graph.switches() as usize];
     let mut open = Vec::new();
     let mut largest = Time::ZERO;
@@ -323,4 +322,19 @@ impl Slowest {
         let pairs = self.0.iter().flatten().flat_map(|a| other.0.iter().flatten().map(move |b| (a, b)));
         pairs.filter(|(a, b)| a.1 != b.1).map(|(a, b)| a.0 + b.0).max()
     }
+}
+
+/// Returns `true` if links between switches have one rate and delay, in a tree those between the same tiers.
+pub(crate) fn are_alike(graph: &Graph) -> bool {
+    let mut first: Vec<(LinkClass, Rate, Time)> = vec![];
+    let is_tree = !graph.uplinks.is_empty();
+    graph.links.iter().filter(|link| link.from.0 >= graph.hosts && link.to.0 >= graph.hosts).all(|link| {
+        let is_of_tree = matches!(link.class, LinkClass::Tier { .. });
+        let known = first.iter().find(|known| !is_tree || known.0 == link.class).copied();
+        let (_, rate, delay) = known.unwrap_or_else(|| {
+            first.push((link.class, link.rate, link.delay));
+            (link.class, link.rate, link.delay)
+        });
+        (rate, delay) == (link.rate, link.delay) && (is_of_tree || !is_tree)
+    })
 }

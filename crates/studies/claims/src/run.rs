@@ -28,8 +28,8 @@ use anabranch_scenario::{
 use anabranch_study::{
     batch::{Batch, Runs},
     compare::check,
+    error::RunError,
     limits::{flows_key, limits_of, link_limits},
-    results::RunError,
     schedule::Observer,
     store::{Store, write_alone},
     sweep::Again,

@@ -1,10 +1,11 @@
 //! Runs into a store: each is claimed, written aside and put in place whole. A failed run does not stop the others.
 
 use crate::{
+    error::RunError,
     hold::Hold,
-    results::{Destination, RunError, run_unless},
+    results::{Destination, run_unless},
     schedule::{Observer, Step, Work, work_off},
-    store::{Claim, Store, Written},
+    store::{Again, Claim, Store, Written},
 };
 use anabranch_backend::Progress;
 use anabranch_report::{Attempt, Formats, disk};
@@ -18,18 +19,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// Existing runs that are repeated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Again {
-    /// None.
-    #[default]
-    No,
-    /// Those that failed.
-    Failed,
-    /// All.
-    All,
-}
 
 /// Starts that killed their process after which a run counts as failed.
 const MAX_KILLED: u64 = 3;

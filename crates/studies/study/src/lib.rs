@@ -2,7 +2,9 @@
 
 pub mod batch;
 pub mod compare;
+pub mod directory;
 pub mod entries;
+pub mod error;
 pub mod explain;
 pub mod hold;
 pub mod limits;

@@ -1,11 +1,7 @@
 //! Bounds and reference of the flows of a comparison: what no load balancer can beat, and a fabric almost without
 //! contention inside.
 
-use crate::{
-    compare::ComparePlan,
-    results::{RunError, meta},
-    schedule::Observer,
-};
+use crate::{compare::ComparePlan, error::RunError, results::meta, schedule::Observer};
 use anabranch_backend::{FlowOutcome, RunOptions, RunResult, flow_rows};
 pub use anabranch_bound::{Bounds, Limit};
 use anabranch_bound::{REFERENCE_FACTOR, bounds, reference_setup};

@@ -1,6 +1,6 @@
 //! `run --pcap LINK=FILE`: packets that leave over a link, as a capture file for external tools.
 
-use crate::{input_error, results::RunError};
+use crate::{error::RunError, input_error};
 use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
 use anabranch_outcome::RunResult;

@@ -1,8 +1,9 @@
 //! Repeats recorded runs from their manifests and compares every table row by row.
 
 use crate::{
+    error::RunError,
     input_error,
-    results::{RunError, meta, run_setup},
+    results::{meta, run_setup},
     schedule::{Observer, Step, Work, work_off},
 };
 use anabranch_backend::{Progress, Setup};

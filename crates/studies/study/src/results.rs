@@ -1,7 +1,8 @@
 //! Runs one scenario from its setup to a directory of results.
 
 use crate::{
-    compare::{Taken, take_directory},
+    directory::{Taken, take_directory},
+    error::RunError,
     hold::Hold,
     input_error,
     pcap::{Captured, Captures},
@@ -17,7 +18,7 @@ use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     error::ScenarioError,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
-    scenario::Scenario,
+    scenario::{Scenario, readings::readings},
 };
 use anabranch_topology::{FaultAction, NodeId};
 use anabranch_units::Time;
@@ -28,23 +29,6 @@ use std::{
     sync::{Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
-
-/// Reason for missing results.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The user's input is invalid.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// An invariant failed or the simulation ended early; contains the command that reproduces it.
-    #[error("{0}")]
-    Broken(String),
-    /// The results could not be written or drawn.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    /// The user stopped the run before the first event: there is nothing to keep.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// Runs `scenario` with its seed on `threads` threads into the directory `taken`, and `captures` to their files.
 ///
@@ -269,7 +253,7 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         wall_seconds: started.elapsed().as_secs_f64(),
         command: anabranch_scenario::machine::command(),
         inputs: input_entries(&scenario.inputs()),
-        readings: scenario.readings(),
+        readings: readings(scenario),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     batch::{Batch, Runs},
-    results::RunError,
+    error::RunError,
     run_key,
     schedule::Observer,
     store::{Store, Written, is_due},

@@ -5,11 +5,10 @@
 //! result stays.
 
 use crate::{
-    batch::Again,
-    compare::directory_error,
+    directory::directory_error,
+    error::RunError,
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
-    results::RunError,
 };
 use anabranch_report::{
     FailedRun, Inputs, Manifest, OutputDir, PLAN, ReportError, ResultKind, SweepPlan, SweepRun, create_store, damage,
@@ -34,6 +33,18 @@ use std::{
 /// Returns 16 hex digits over all that a run depends on: [`Scenario::hash`], the backend and this build's commit.
 pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
     anabranch_report::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
+}
+
+/// Existing runs that are repeated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// None.
+    #[default]
+    No,
+    /// Those that failed.
+    Failed,
+    /// All.
+    All,
 }
 
 /// A directory of runs.

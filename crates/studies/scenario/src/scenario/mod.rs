@@ -12,7 +12,7 @@ mod load_balancer;
 mod measured;
 mod memory;
 mod overlap;
-mod readings;
+pub mod readings;
 mod run;
 mod select;
 mod servers;

@@ -14,43 +14,41 @@ fn unlike(table: &str, set: &dyn Parameters, defaults: &dyn Parameters) -> Vec<S
     differs.map(|(key, (value, _))| format!("{table}.{} = {}", key.name, value.1)).collect()
 }
 
-impl Scenario {
-    /// Returns the readings that it sets: keys that only try readings of a paper, with other values than their defaults.
-    pub fn readings(&self) -> Vec<String> {
-        let mut all = unlike("fabric", &self.fabric, &(self.profile.fabric)());
-        let (mut transport, mut defaults) = (self.transport.clone(), (self.profile.transport)());
-        if let Ok(plain) = TransportParameters::named(transport.name())
-            && plain.name() != defaults.name()
-        {
-            defaults = plain;
-        }
-        all.extend(unlike("transport", transport.parameters(), defaults.parameters()));
-        for control in self.transport.controls().all() {
-            let table = format!("transport.{}", control.name);
-            let pair = (transport.control_parameters_mut(control.name), defaults.control_parameters_mut(control.name));
-            if let (Some(set), Some(default)) = pair {
-                all.extend(unlike(&table, &*set, &*default));
-            }
-        }
-        for (scheme, entries) in self.load_balancers.given() {
-            let (host, switch) = (HostParameters::named(scheme).ok(), SwitchParameters::named(scheme).ok());
-            let host = host.map(|host| (host.clone(), host));
-            let switch = switch.map(|switch| (switch.clone(), switch));
-            let table = format!("load_balancer.{scheme}");
-            if let Some((mut set, default)) = host {
-                entries.iter().for_each(|(key, raw)| set.parameters_mut().set(key, raw).unwrap_or(()));
-                all.extend(unlike(&table, set.parameters(), default.parameters()));
-            }
-            if let Some((mut set, default)) = switch {
-                entries.iter().for_each(|(key, raw)| set.parameters_mut().set(key, raw).unwrap_or(()));
-                all.extend(unlike(&table, set.parameters(), default.parameters()));
-            }
-        }
-        for (number, workload) in self.workloads.iter().enumerate() {
-            if let Ok(default) = WorkloadParameters::named(workload.kind.name()) {
-                all.extend(unlike(&format!("workload.{number}"), workload.kind.parameters(), default.parameters()));
-            }
-        }
-        all
+/// Returns the readings that a scenario sets: keys that only try readings of a paper, with other values than their defaults.
+pub fn readings(scenario: &Scenario) -> Vec<String> {
+    let mut all = unlike("fabric", &scenario.fabric, &(scenario.profile.fabric)());
+    let (mut transport, mut defaults) = (scenario.transport.clone(), (scenario.profile.transport)());
+    if let Ok(plain) = TransportParameters::named(transport.name())
+        && plain.name() != defaults.name()
+    {
+        defaults = plain;
     }
+    all.extend(unlike("transport", transport.parameters(), defaults.parameters()));
+    for control in scenario.transport.controls().all() {
+        let table = format!("transport.{}", control.name);
+        let pair = (transport.control_parameters_mut(control.name), defaults.control_parameters_mut(control.name));
+        if let (Some(set), Some(default)) = pair {
+            all.extend(unlike(&table, &*set, &*default));
+        }
+    }
+    for (scheme, entries) in scenario.load_balancers.given() {
+        let (host, switch) = (HostParameters::named(scheme).ok(), SwitchParameters::named(scheme).ok());
+        let host = host.map(|host| (host.clone(), host));
+        let switch = switch.map(|switch| (switch.clone(), switch));
+        let table = format!("load_balancer.{scheme}");
+        if let Some((mut set, default)) = host {
+            entries.iter().for_each(|(key, raw)| set.parameters_mut().set(key, raw).unwrap_or(()));
+            all.extend(unlike(&table, set.parameters(), default.parameters()));
+        }
+        if let Some((mut set, default)) = switch {
+            entries.iter().for_each(|(key, raw)| set.parameters_mut().set(key, raw).unwrap_or(()));
+            all.extend(unlike(&table, set.parameters(), default.parameters()));
+        }
+    }
+    for (number, workload) in scenario.workloads.iter().enumerate() {
+        if let Ok(default) = WorkloadParameters::named(workload.kind.name()) {
+            all.extend(unlike(&format!("workload.{number}"), workload.kind.parameters(), default.parameters()));
+        }
+    }
+    all
 }

@@ -1,7 +1,7 @@
 //! Estimate of the time and memory of a sweep, measured on one of its runs.
 
 use super::Sweep;
-use crate::results::{RunError, run_setup};
+use crate::{error::RunError, results::run_setup};
 use anabranch_scenario::machine::{Memory, peak_rss_bytes, reset_peak_rss, resident};
 use std::{
     path::Path,

@@ -2,12 +2,12 @@
 
 use super::Sweep;
 use crate::{
-    batch::{Again, Batch, Runs},
+    batch::{Batch, Runs},
     compare::check,
+    error::RunError,
     hold::Hold,
-    results::RunError,
     schedule::Observer,
-    store::{Store, is_due, replaceable, with_what_is_done},
+    store::{Again, Store, is_due, replaceable, with_what_is_done},
 };
 use anabranch_random::name_key;
 use anabranch_report::{

@@ -5,7 +5,7 @@ mod execute;
 mod file;
 pub mod over;
 
-pub use crate::batch::Again;
+pub use crate::store::Again;
 pub use dry::{DryRun, Measured};
 pub use execute::{Options, Swept};
 pub use file::SweepFile;

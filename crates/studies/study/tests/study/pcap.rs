@@ -3,9 +3,10 @@
 use anabranch_report::{Inputs, OutputDir};
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
 use anabranch_study::{
-    compare::take_directory,
+    directory::take_directory,
+    error::RunError,
     pcap::{Captured, Captures},
-    results::{RunError, run_into},
+    results::run_into,
 };
 use anabranch_testkit::folder;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
