@@ -22,7 +22,7 @@ ALLOWED = [re.compile(allowed["pattern"], re.IGNORECASE) for allowed in IDIOMS["
 # Its blocks are prose: the help of the command.
 HELP = "docs/reference/commands.md"
 # Written by programs from declarations in Rust, whose comments are linted. The changelog keeps what was released.
-SKIPPED = re.compile(r"CHANGELOG\.md|docs/SUMMARY\.md|docs/schemes/(?!README).*|docs/reference/(keys|python)\.md|python/anabranch/parts/.*")
+SKIPPED = re.compile(r"CHANGELOG\.md|docs/SUMMARY\.md|docs/schemes/(?!README).*|docs/reference/(keys|keys-expert|python)\.md|python/anabranch/parts/.*")
 FENCE = re.compile(r"\s*(```|~~~)")
 GENERATED = re.compile(r"(<!-- reproduce: .*?-->)(.*?)(<!-- end)", re.DOTALL)
 

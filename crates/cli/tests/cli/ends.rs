@@ -189,7 +189,7 @@ fn walk_schemes(links: usize) -> (String, u32) {
 #[test]
 fn transports_take_the_ends_of_their_keys() {
     let (wrong, cases) = walk_transports(0);
-    assert_none(&wrong, cases, 400);
+    assert_none(&wrong, cases, 180);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn schemes_take_the_ends_of_their_keys() {
 #[ignore = "slow: minutes; sums of long times show where overflow is checked"]
 fn slow_links_take_the_ends_of_keys() {
     for (wrong, cases) in [walk_transports(1), walk_schemes(1)] {
-        assert_none(&wrong, cases, 400);
+        assert_none(&wrong, cases, 180);
     }
 }
 

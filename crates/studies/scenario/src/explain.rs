@@ -414,7 +414,7 @@ fn capitalised(text: &str) -> String {
 }
 
 impl Explanation {
-    /// Returns it with the keys of `levels` alone, and says which flag shows others. A key by name stays.
+    /// Returns it with the keys of `levels` alone, and with the flags that show others. A key by name stays.
     #[must_use]
     pub fn at(mut self, levels: &[Level]) -> Self {
         for part in self.parts.iter_mut().filter(|part| !part.meaning.is_empty()) {

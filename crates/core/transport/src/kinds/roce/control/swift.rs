@@ -18,7 +18,7 @@ const INCREASE: f64 = 1.0;
 const BETA: f64 = 0.8;
 /// Maximum share that one decrease, or a timeout, takes away.
 const MAX_DECREASE: f64 = 0.5;
-/// Part of the base round trip that the target adds for queueing. Ours: stands for Swift's allowance per hop.
+/// Part of the base round trip that the target adds for queueing. Ours, in place of Swift's allowance per hop.
 const QUEUEING: f64 = 0.25;
 /// Maximum part of the target that depends on the window, in base round trips.
 const FS_RANGE: f64 = 5.0;
