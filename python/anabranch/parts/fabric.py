@@ -62,7 +62,6 @@ class Fabric(Part):
         "fct_kind": "fct_kind",
         "flow_keys": "flow_keys",
         "ideal_fct": "ideal_fct",
-        "marked_bytes": "marked_bytes",
         "marking": "marking",
         "pfc": "pfc",
         "pfc_alpha": "pfc_alpha",
@@ -162,12 +161,6 @@ class Fabric(Part):
     a reading of PRIME's undefined ideal. Default: "lone-flow".
     """
 
-    marked_bytes: Literal["all", "beyond-minimum"] | None = None
-    """
-    Bytes of a queue that count for marking. Takes one of "all" "beyond-minimum". Default from: PRIME section
-    III-B; specification 17.4 for the recorded model. Default: "all".
-    """
-
     marking: Literal["red", "pi"] | None = None
     """
     Rule by which packets are marked. Takes one of "red" "pi". Default from: specification 7.7 (htsim).
@@ -225,11 +218,12 @@ class Fabric(Part):
 
     recorded: bool | None = None
     """
-    Peculiarities of the recorded ConWeave runs, as in the `conweave-ns3` profiles: wire times truncated to
-    whole nanoseconds, arrivals before simultaneous departures, base round trips of a payload out and
-    propagation back, MurmurHash3 of UDP ports, marking beyond the minimum that a queue reserves, one port's
-    headroom not counted, the egress threshold under PFC, pause frames of 43 B that are queued. Takes true or
-    false. Default from: specification 17.1 to 17.5. Default: false.
+    Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. Wire times are
+    truncated to whole nanoseconds. Arrivals precede simultaneous departures. A base round trip is a payload
+    out and propagation back. With `flow_keys = "udp-ports"` equal-cost forwarding is MurmurHash3 of the
+    ports. Marking counts the bytes beyond the minimum of a queue. One port's headroom is not counted, and the
+    egress threshold also applies with PFC. Pause frames have 43 B and are queued. Takes true or false.
+    Default from: specification 17.1 to 17.5. Default: false.
     """
 
     reply_paths: Literal["default", "scheme"] | None = None

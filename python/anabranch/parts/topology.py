@@ -679,8 +679,8 @@ class TopologyFile(Part):
 
     format: Literal["auto"] | Literal["conweave", "htsim-topo", "adjacency"] | None = None
     """
-    Its format; auto: by its content. Takes "auto" or one of "conweave" "htsim-topo" "adjacency". Default
-    from: specification 14.2, 14.3. Default: "auto".
+    Its format; auto: an adjacency list where the name ends in `.adjlist`, else by its content. Takes "auto"
+    or one of "conweave" "htsim-topo" "adjacency". Default from: specification 14.2, 14.3. Default: "auto".
     """
 
     hosts_per_switch: int | None = None

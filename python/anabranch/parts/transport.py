@@ -333,9 +333,10 @@ class Uet(Part):
     window: str | None = None
     """
     Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
-    `ack_every` packets, which fill a link whose BDP is a few packets. Takes "auto" or a size such as "64KiB"
-    or a multiple of the BDP such as "1.5bdp". Default from: Spritz §V: 1.5 BDP; the minimum is ours. Default:
-    "auto".
+    `ack_every` packets, and where the BDP has fewer than 16 packets one more per link of the path. Where that
+    would overflow the queue of an empty slower port: what fits, with fewer packets per acknowledgement if
+    need be. Takes "auto" or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from:
+    Spritz §V: 1.5 BDP; the bounds are ours. Default: "auto".
     """
 
 
@@ -435,10 +436,10 @@ class Roce(Part):
 
     recorded: bool | None = None
     """
-    Peculiarities of the recorded ConWeave runs, as in the `conweave-ns3` profiles: the time between two
-    packets of a flow is truncated to whole nanoseconds, and IRN retransmits all packets not reported as
-    received, even those in flight. Recovery restarts with every packet that fills a hole and ends with a
-    plain ACK. Takes true or false. Default from: specification 17.2, 17.3. Default: false.
+    Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. The time between two
+    packets of a flow is truncated to whole nanoseconds. IRN retransmits all packets not reported as received,
+    even those in flight. Recovery restarts with every packet that fills a hole and ends with a plain ACK.
+    Takes true or false. Default from: specification 17.2, 17.3. Default: false.
     """
 
     recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None
@@ -479,7 +480,8 @@ class Roce(Part):
 
     window: str | None = None
     """
-    Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N. Takes
-    "auto" or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification
-    7.3: the BDP cap of IRN. Default: "auto".
+    Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N. Where
+    the BDP has fewer than 16 packets one packet more per link of the path: acknowledgements wait for packets
+    on the wire. Takes "auto" or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default
+    from: specification 7.3: the BDP cap of IRN; the packets per link are ours. Default: "auto".
     """
