@@ -256,7 +256,7 @@ def load(directory: str | os.PathLike[str]) -> Any:
     """
     path = Path(directory)
     plan = path / "plan.json"
-    if plan.exists() and json.loads(plan.read_text())["axes"]:
+    if plan.exists() and not _is_comparison(plan):
         from ._sweep import Sweep
 
         return Sweep._in(path)
@@ -266,6 +266,14 @@ def load(directory: str | os.PathLike[str]) -> Any:
         return Comparison(_native.Comparison.read(path), path)
     missing = "" if path.exists() else "; there is no such directory"
     raise ScenarioError(f"{path} has no results of anabranch{missing}", place="directory")
+
+
+def _is_comparison(plan: Path) -> bool:
+    """Returns True for a plan without keys. The reader of sweeps reports a damaged one."""
+    try:
+        return bool(json.loads(plan.read_text())["axes"] == [])
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _load_run(path: Path) -> Run:

@@ -242,7 +242,7 @@ def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
         error = wrong(**{"out": out, **given})
         assert error.place == "out" and words in str(error) and "--" not in str(error), str(error)
 
-    rejected("another sweep", over={"topology.link_delay": ["1us"]})
+    rejected("another scenario", scenario="first-run", over={"topology.link_delay": ["1us"]})
     ab.run("tiny", out=tmp_path / "run")
     rejected("single run", out=tmp_path / "run")
     (tmp_path / "file").write_text("")
