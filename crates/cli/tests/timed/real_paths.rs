@@ -109,8 +109,7 @@ fn sender_that_gives_up_says_bye() {
         let sent = sender.wait_with_output().unwrap();
         assert!(stderr(&sent).contains("nothing more for 2s (wire.give_up)"), "{}", stderr(&sent));
         thread::sleep(Duration::from_millis(500));
-        let mut kill = Command::new("kill");
-        assert!(kill.args(["-TERM", &server.id().to_string()]).status().unwrap().success());
+        anabranch_testkit::send_signal(server.id(), "TERM");
         let served = stderr(&server.wait_with_output().unwrap());
         for words in
             ["lost: 10.7.1.2:", "received no acknowledgement", "path back to it drops packets", "were received"]

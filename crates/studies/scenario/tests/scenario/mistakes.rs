@@ -134,7 +134,11 @@ fn errors_in_the_file() {
         ("ack_every = 4", "mtu = \"64KiB\"", &["`mtu`", "found \"64KiB\"", "65471B"]),
         ("ack_every = 4", "window = \"1.5\"", &["`window`", "has no unit", "bdp"]),
         ("ack_every = 4", "dctcp = 3", &["[transport.dctcp]", "found 3", "table"]),
-        ("ack_every = 4", "dctcp = { decrease_ = 1 }", &["[transport.dctcp]", "`decrease_`", "did you mean `decrease`?"]),
+        (
+            "ack_every = 4",
+            "dctcp = { decrease_ = 1 }",
+            &["[transport.dctcp]", "`decrease_`", "did you mean `decrease`?"],
+        ),
         ("ack_every = 4", "dctcp = { decrease = 2.0 }", &["dctcp.decrease", "found 2.0", "0 to 1"]),
         ("scheme = \"prime\"", "scheme = \"pirme\"", &["`pirme`", "did you mean `prime`?"]),
         ("scheme = \"prime\"", "scheme = \"prime+ecmp\"", &["prime", "ecmp", "use switch ev-index"]),
