@@ -139,8 +139,14 @@ fn comparison_is_relative_to_baseline_and_reuses_runs() {
     let is_run = |name: &&String| name.len() == 16;
     assert_eq!(folder.entries("out/runs").iter().filter(is_run).count(), 9 + 6);
     assert_eq!(folder.entries("out/runs/prime"), ["seed1", "seed2"]);
+    // Links of others stay, in the directory of a run and beside names.
+    let link = |at: &str| std::os::unix::fs::symlink("../mine", folder.0.join(at)).unwrap();
+    let key = folder.entries("out/runs").into_iter().find(|name| name.len() == 16).unwrap();
+    let mine = [format!("out/runs/{key}/mine"), "out/runs/prime/mine".to_string()];
+    mine.iter().for_each(|at| link(at));
     let third = [&more[..], &["--set", "workload.0.size=64KiB", "--replace"]].concat();
     assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(9));
+    assert!(mine.iter().all(|at| folder.0.join(at).is_symlink()), "{mine:?}");
 }
 
 #[test]

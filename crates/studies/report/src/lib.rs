@@ -70,7 +70,7 @@ pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, resealed, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{CollectiveMeta, FctKind, LinkFault, RunMeta, WorkloadMeta};
-pub use names::{AGREEMENT_FILES, PLAN, failed_file, run_name, store_directory};
+pub use names::{AGREEMENT_FILES, PLAN, failed_file, is_key, named_run, run_name, store_directory};
 pub use numbers::{seconds, significant_digits};
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};

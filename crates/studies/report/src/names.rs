@@ -1,4 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Origin of the results, and the content of every file beside it.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -30,8 +33,16 @@ pub fn run_name(scheme: &str, seed: u64) -> String {
 }
 
 /// Returns `true` for the name of the directory of a run, the hash of all it depends on.
-pub(crate) fn is_key(name: &str) -> bool {
+pub fn is_key(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the hash of the run that the name `path`, `runs/SCHEME/seedN`, leads to; `None` for all that no command made.
+pub fn named_run(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    let key = target.strip_prefix("..").ok()?.to_string_lossy().into_owned();
+    let number = path.file_name()?.to_str()?.strip_prefix("seed")?;
+    (number.parse::<u64>().is_ok() && is_key(&key)).then_some(key)
 }
 
 /// Returns the directory of a run in the store `dir`.

@@ -4,7 +4,7 @@ use crate::{
     disk::Content,
     error::ReportError,
     manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
-    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, is_key, store_directory},
+    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, named_run, store_directory},
     read::runs_of,
 };
 use serde::Serialize;
@@ -201,13 +201,6 @@ fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(paths)
 }
 
-/// Returns `true` for `runs/SCHEME/seedN`, a name of a run in the same store.
-fn is_name_of_run(path: &Path) -> bool {
-    let target = fs::read_link(path).ok();
-    let key = target.as_deref().and_then(|target| target.strip_prefix("..").ok());
-    key.is_some_and(|key| is_key(&key.to_string_lossy())) && path.is_dir()
-}
-
 fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
@@ -373,7 +366,7 @@ impl Verified {
     ) -> Result<(), ReportError> {
         for path in entries(dir)? {
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir()) {
-                if above.is_some() && !is_hidden(&path) && !is_name_of_run(&path) {
+                if above.is_some() && !is_hidden(&path) && !(named_run(&path).is_some() && path.is_dir()) {
                     self.findings.push(Finding::new(path, FindingKind::Unlisted, "no manifest lists this file"));
                 }
                 continue;

@@ -13,7 +13,7 @@ use crate::{
 use anabranch_report::{
     FailedRun, Inputs, Manifest, OutputDir, PLAN, ReportError, ResultKind, SweepPlan, SweepRun, create_store, damage,
     disk::{self, NewFile},
-    failed_file, is_complete_run, store_directory, study_files, write_plan,
+    failed_file, is_complete_run, is_key, named_run, store_directory, study_files, write_plan,
 };
 use anabranch_scenario::{
     Scenario, ScenarioError,
@@ -209,11 +209,12 @@ impl Store {
 
     #[cfg(unix)]
     fn put_names(&self, names: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
-        let target = |run: &str| Path::new("..").join(run);
-        for folder in fs::read_dir(self.directory.join("runs"))?.flatten().filter(|entry| entry.path().is_dir()) {
+        let is_of_names = |entry: &fs::DirEntry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_key(&entry.file_name().to_string_lossy())
+        };
+        for folder in fs::read_dir(self.directory.join("runs"))?.flatten().filter(is_of_names) {
             for name in fs::read_dir(folder.path())?.flatten().map(|entry| entry.path()) {
-                let Ok(there) = fs::read_link(&name) else { continue };
-                if names.get(&name).is_none_or(|run| target(run) != there) && there.starts_with("..") {
+                if named_run(&name).is_some_and(|run| names.get(&name) != Some(&run.as_str())) {
                     disk::remove_file(&name)?;
                 }
             }
@@ -228,7 +229,7 @@ impl Store {
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, found));
                 }
                 Err(_) => {
-                    disk::make_link(&target(run), name)?;
+                    disk::make_link(&Path::new("..").join(run), name)?;
                     disk::sync(folder)?;
                 }
             }
