@@ -511,6 +511,25 @@ fn comparisons_and_sweeps_share_a_directory() {
     assert!(code(&output) == 2 && stderr(&output).contains("contains a comparison"), "{}", stderr(&output));
 }
 
+/// As another process of the same study sees it between the making of the store and of its plan.
+#[test]
+fn a_store_without_a_plan_is_one_that_begins() {
+    let sweep = words("sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp --seeds 1 --out out");
+    for command in [sweep, words("compare tiny --schemes ecmp,ops --seeds 1 --out out")] {
+        let folder = Folder::new("begun");
+        anabranch_report::create_store(&folder.0.join("out"), "0", &[]).unwrap();
+        let output = folder.run(&command);
+        assert_eq!((code(&output), starts(&folder)), (0, 2), "{}", stderr(&output));
+        // What earlier versions wrote is refused, before anything is written.
+        std::fs::remove_dir_all(folder.0.join("out")).unwrap();
+        anabranch_report::create_store(&folder.0.join("out"), "0", &[("sweep.json", "the plan")]).unwrap();
+        let before = folder.entries("out");
+        let output = folder.run(&command);
+        assert!(code(&output) == 2 && stderr(&output).contains("earlier layout"), "{}", stderr(&output));
+        assert_eq!(folder.entries("out"), before);
+    }
+}
+
 #[test]
 fn equal_runs_write_equal_bytes_with_their_seed() {
     let folder = Folder::new("bytes");

@@ -130,11 +130,17 @@ pub(crate) fn replaceable(
     let name = directory.display();
     let elsewhere = |message: String| ScenarioError::new(message).help("give another directory with --out DIR");
     let open = || OutputDir::keeping(directory, Inputs::of(inputs.to_vec()));
-    let kind = open()?.manifest().map(Manifest::kind);
+    let manifest = open()?.manifest().cloned();
+    let kind = manifest.as_ref().map(Manifest::kind);
     if let Some(kind) = kind.filter(|kind| ![ResultKind::Store, ResultKind::Comparison].contains(kind)) {
         return Err(
             elsewhere(format!("{name} contains {kind}; a comparison or sweep needs a separate directory")).into()
         );
+    }
+    // By the manifest alone: another process may have begun the directory and not yet written its plan.
+    let lists = |name: &str| manifest.as_ref().is_some_and(|there| there.file(name).is_some());
+    if !lists(PLAN) && (lists("sweep.json") || kind == Some(ResultKind::Comparison)) {
+        return Err(elsewhere(format!("{name} contains results of an earlier layout, without {PLAN}")).into());
     }
     OutputDir::settled(open, |output| {
         let names =
@@ -146,10 +152,6 @@ pub(crate) fn replaceable(
     })?;
     let there = match SweepPlan::read(directory) {
         Ok(Some(there)) => there,
-        Ok(None) if kind.is_some() && !directory.join(".claims").exists() => {
-            let message = format!("{name} contains results of an earlier layout, without {PLAN}");
-            return Err(elsewhere(message).into());
-        }
         Ok(None) => return Ok(()),
         Err(ReportError::Content { .. }) if replace => return Ok(()),
         Err(error) => return Err(error.into()),
