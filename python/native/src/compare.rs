@@ -2,7 +2,10 @@
 
 use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Comparison as Report, read_comparison};
-use anabranch_study::compare::{ComparePlan, Permission, Request};
+use anabranch_study::{
+    compare::{ComparePlan, Permission, Request},
+    place::Place,
+};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -75,7 +78,7 @@ pub(crate) fn compare(
     let plan = ComparePlan::new(&scenario.checked, &request).map_err(|e| error::scenario(&e))?;
     let (scenario, permission) = (scenario.checked.clone(), Permission { again, replace });
     let compared = wait::attend(py, plan.jobs.len(), callback, move |watch| {
-        plan.execute(&scenario, &directory, threads, permission, watch)
+        plan.execute(&scenario, &Place::one(&directory), threads, permission, watch)
     })?;
     let compared = compared.map_err(error::run)?;
     Ok(Comparison { report: compared.comparison, failed: compared.failed, reused: compared.reused })

@@ -5,20 +5,23 @@ use anabranch_report::{Context, TABLES};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
-    directory::take_directory,
-    results::{self, Ran, take_for_a_run},
+    compare::Permission,
+    error::RunError,
+    results::{self, Ran},
+    single::Single,
 };
 use pyo3::prelude::*;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Results of a run.
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Outcome {
     ran: Ran,
+    scenario: Arc<anabranch_scenario::scenario::Scenario>,
     /// Tables built so far.
     tables: Mutex<BTreeMap<&'static str, Table>>,
 }
@@ -56,8 +59,10 @@ impl Outcome {
     /// Writes rows, summary and manifest.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         py.detach(|| {
-            let _taken = take_directory(&directory).map_err(|e| error::scenario(&e))?;
-            self.ran.write(&directory).map(|_| ()).map_err(|e| error::report(&e))
+            let permission = Permission { again: false, replace: true };
+            let single = Single::new(&self.scenario, &SIMULATOR, &directory, permission);
+            let written = single.and_then(|single| single.begin().and_then(|()| single.write(&self.ran)));
+            written.map(|_| ()).map_err(error::run)
         })
     }
 }
@@ -83,22 +88,28 @@ pub(crate) fn run(
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let scenario = scenario.checked.clone();
+    let own = scenario.clone();
     let ran = wait::attend(py, 1, callback, move |watch| {
-        let take = |directory| take_for_a_run(directory, &scenario, &SIMULATOR, replace).map(|(taken, _)| taken);
-        let taken = directory.as_deref().map(take).transpose()?;
+        let permission = Permission { again: true, replace };
+        let single = |directory| Single::new(&scenario, &SIMULATOR, directory, permission);
+        let single = directory.as_deref().map(single).transpose()?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads > 0 { threads } else { cores().min(scenario.max_threads()) };
         watch.started(0);
-        let before =
-            |setup: &_| scenario.foresight(setup, &SIMULATOR).into_iter().for_each(|warning| watch.note(&warning));
-        let ran = results::run(&scenario, &SIMULATOR, threads, &before, &mut |progress| watch.progress(0, progress))?;
+        let prepare = |setup: &mut _| {
+            scenario.check(setup, &SIMULATOR)?;
+            scenario.foresight(setup, &SIMULATOR).into_iter().for_each(|warning| watch.note(&warning));
+            single.as_ref().map_or(Ok(()), Single::begin)
+        };
+        let ran = results::run(&scenario, &SIMULATOR, threads, &prepare, &mut |progress| watch.progress(0, progress))?;
         watch.finished(0);
-        if let (Some(directory), Some(taken)) = (&directory, &taken) {
-            taken.check()?;
-            ran.write(directory)?;
+        if ran.result.interrupted {
+            return Err(RunError::Interrupted);
         }
-        drop(taken);
+        if let Some(single) = &single {
+            single.write(&ran)?;
+        }
         Ok(ran)
     })?;
-    Ok(Outcome { ran: ran.map_err(error::run)?, tables: Mutex::default() })
+    Ok(Outcome { ran: ran.map_err(error::run)?, scenario: own, tables: Mutex::default() })
 }

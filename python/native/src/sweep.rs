@@ -4,6 +4,7 @@ use crate::{compare::request, error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Sweep as Report, store_directory};
 use anabranch_scenario::{ScenarioError, library};
 use anabranch_study::{
+    place::Place,
     runs::{self, RunState, Task},
     sweep::{Again, Options, Sweep, SweepFile, over},
 };
@@ -159,7 +160,8 @@ impl Plan {
         let options = Options { threads, again: again(again_)?, replace, task };
         let due = self.sweep.due(&directory, &options).len();
         let sweep = self.sweep.clone();
-        let swept = wait::attend(py, due, callback, move |watch| sweep.execute(&directory, options, watch))?;
+        let swept =
+            wait::attend(py, due, callback, move |watch| sweep.execute(&Place::one(&directory), options, watch))?;
         swept.map(|swept| swept.missing == 0).map_err(error::run)
     }
 

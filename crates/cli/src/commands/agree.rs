@@ -14,15 +14,13 @@ use crate::{
     progress::ProgressDisplay,
     table::Table,
 };
-use anabranch_report::{
-    AGREEMENT_FILES, Agreement, Inputs, METRICS, Manifest, Metric, OutputDir, ResultKind, Side, significant_digits,
-    write_agreement,
-};
+use anabranch_report::{Agreement, Inputs, METRICS, Metric, Side, significant_digits, write_agreement};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_settings::nearest;
 use anabranch_study::{
     compare::{ComparePlan, Permission, Request, draw},
     hold::Hold,
+    place::{Place, begin_backends},
 };
 use serde_json::json;
 use std::path::Path;
@@ -113,27 +111,28 @@ pub(super) fn compare_backends(
     let names: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
     let directory = directory(requested.options, &stem, scenario.hash())?;
-    free(&directory, backends)?;
     for plan in &plans {
         let watch = ProgressDisplay::new(requested.options.progress, vec![]);
         let checked = plan.check(&watch);
         watch.close();
         checked.map_err(|error| error.of(&format!("backend `{}`", plan.backend.name)))?;
     }
+    let joined = ComparePlan::joined(&plans, scenario);
+    begin_backends(&directory, &joined, &scenario.inputs(), requested.permission.replace)?;
     let (mut sides, mut open): (Vec<Side>, Vec<String>) = (Vec::new(), Vec::new());
     for plan in &plans {
         note(&format!("on `{}`:", plan.backend.name));
-        let own = directory.join(plan.backend.name);
-        let compared = run_plan(plan, scenario, &own, requested.permission, requested.options, &mut Seen::default())?;
+        let place = Place::side(&directory, plan.backend.name);
+        let compared = run_plan(plan, scenario, &place, requested.permission, requested.options, &mut Seen::default())?;
         if compared.comparison.is_none() {
             let runs = plan.jobs.len();
             return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&compared.failed, runs) });
         }
         {
             let _hold = Hold::take();
-            draw(&own)?;
+            draw(place.tables())?;
         }
-        sides.push(plan.side(&own, &compared));
+        sides.push(plan.side(place.tables(), &compared));
         open.extend(unfinished_of(&compared.summaries).map(|line| format!("{line} on {}", plan.backend.name)));
         ended(&compared, plan.jobs.len())?;
     }
@@ -176,21 +175,6 @@ pub(super) fn write_and_print_agreement(
     }
     print_result_paths(directory, &page);
     Ok(agreement)
-}
-
-/// Refuses a directory with other results, or with a file named like a backend.
-pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), Failure> {
-    let mut names = backends.iter().map(|backend| directory.join(backend.name));
-    if let Some(own) = names.find(|own| own.exists() && !own.is_dir()) {
-        let message = format!("{} is a file; the results of a backend need a directory of that name", own.display());
-        return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
-    }
-    let output = OutputDir::open(directory)?;
-    if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Agreement) {
-        let message = format!("{} contains {kind}; several backends need a separate directory", directory.display());
-        return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
-    }
-    Ok(output.admit(AGREEMENT_FILES.iter().copied())?)
 }
 
 fn text(agreement: &Agreement) -> String {

@@ -22,6 +22,7 @@ use anabranch_study::{
     compare::{ComparePlan, Compared, ComputeLimits, Permission, Request, draw},
     hold::Hold,
     limits::limits,
+    place::Place,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -122,7 +123,14 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
             let plan = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
             let plan = ComparePlan { with_limits: arguments.bound.then_some(limits as ComputeLimits), ..plan };
             let options = &arguments.options;
-            let compared = run_plan(&plan, scenario, &directory, permission(arguments), options, &mut Seen::default())?;
+            let compared = run_plan(
+                &plan,
+                scenario,
+                &Place::one(&directory),
+                permission(arguments),
+                options,
+                &mut Seen::default(),
+            )?;
             (plan, compared)
         }
     };

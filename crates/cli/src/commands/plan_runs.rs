@@ -3,8 +3,11 @@
 use super::request::{runs_failed, threads};
 use crate::{arguments::RunOptions, failure::Failure, printing::note, progress::ProgressDisplay};
 use anabranch_scenario::scenario::Scenario;
-use anabranch_study::compare::{ComparePlan, Compared, Permission};
-use std::{collections::BTreeSet, path::Path};
+use anabranch_study::{
+    compare::{ComparePlan, Compared, Permission},
+    place::Place,
+};
+use std::collections::BTreeSet;
 
 /// Runs whose notes were printed, if several plans are run after each other.
 #[derive(Debug, Default)]
@@ -12,17 +15,17 @@ pub(super) struct Seen {
     runs: BTreeSet<(String, u64)>,
 }
 
-/// Runs the missing runs of `plan` in `directory` and prints the warnings of those that are not in `seen`.
+/// Runs the missing runs of `plan` in `place` and prints the warnings of those that are not in `seen`.
 pub(super) fn run_plan(
     plan: &ComparePlan,
     scenario: &Scenario,
-    directory: &Path,
+    place: &Place,
     permission: Permission,
     options: &RunOptions,
     seen: &mut Seen,
 ) -> Result<Compared, Failure> {
     let watch = ProgressDisplay::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
-    let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
+    let compared = plan.execute(scenario, place, threads(options), permission, &watch);
     watch.close();
     let compared = compared?;
     if compared.reused > seen.runs.len() {

@@ -6,8 +6,10 @@ use anabranch_report::{Frame, Manifest, read_summary};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
+    compare::Permission,
     rerun::{Recorded, recorded},
     results::run,
+    single::Single,
 };
 use anabranch_units::Time;
 use std::{
@@ -54,7 +56,7 @@ fn has(dir: &Path, table: &str) -> Result<bool, Failure> {
 }
 
 fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
-    let of = recorded(dir, None)?;
+    let (of, _) = recorded(dir, None)?;
     let [of]: [Recorded; 1] = of.try_into().map_err(|_| Failure::input(format!("{}: not one run", dir.display())))?;
     let Some(summary) = read_summary(dir)? else {
         return Err(Failure::input(format!("{}: there is no summary.json", dir.display())));
@@ -69,9 +71,12 @@ fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
     let watch = ProgressDisplay::new(ProgressMode::Auto, vec![name.clone()]);
     watch.started(0);
     let threads = available_threads().min(scenario.max_threads());
-    let ran = run(&scenario, &SIMULATOR, threads, &|_| (), &mut |progress| watch.progress(0, progress));
+    let ran = run(&scenario, &SIMULATOR, threads, &|_| Ok(()), &mut |progress| watch.progress(0, progress));
     watch.close();
     let mut ran = ran?;
+    if ran.result.interrupted {
+        return Err(Failure::Interrupted);
+    }
     // A variant has a name of its own.
     ran.meta.scheme.clone_from(&summary.scheme);
     let found = ran.result.fingerprint.map_or_else(|| "none".to_string(), |found| format!("{found:016x}"));
@@ -88,7 +93,9 @@ fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
         flows => format!(" and a trace of flows {}", flows.join(", ")),
     };
     note(&format!("{name}: run again with series{flows}, same fingerprint {found}"));
-    ran.write(target)?;
+    let single = Single::new(&scenario, &SIMULATOR, target, Permission::default())?;
+    single.begin()?;
+    single.write(&ran)?;
     Ok(())
 }
 

@@ -53,7 +53,12 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     let damaged = damaged(&arguments.dir)?;
     let failed = integrity_failure(&arguments.dir, damaged.len());
     let runs = match (rerun::recorded(&arguments.dir, arguments.run.as_deref()), failed) {
-        (Ok(runs), _) => runs,
+        (Ok((runs, skipped)), _) => {
+            if skipped > 0 {
+                note(&format!("{skipped} runs with real packets are not repeated: no two such runs are alike"));
+            }
+            runs
+        }
         (Err(error), None) => return Err(error.into()),
         (Err(error), Some(failure)) => {
             print(&findings_table(&damaged));

@@ -17,12 +17,12 @@ use anabranch_scenario::{
 };
 use anabranch_study::{
     Observer,
-    compare::{Permission, Request},
+    compare::{Permission, Request, draw},
     hold::Hold,
     pcap::{Captured, Captures},
-    results::{run_into, take_for_a_run},
+    single::Single,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
@@ -30,7 +30,10 @@ pub(crate) struct Run {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) on: BackendArguments,
-    /// Replace another scenario's results in the directory, and files of --pcap
+    /// Repeat the run if it is finished
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// Replace tables of another scenario in the directory, and files of --pcap; runs stay
     #[arg(long)]
     pub(crate) replace: bool,
     /// Capture packets that leave over a link, as pcapng, for example 'leaf0->spine0=up.pcapng'; repeatable
@@ -62,7 +65,7 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
             }
             let request =
                 Request { schemes: vec![scenario.scheme().to_string()], seeds: Some(1), ..Request::default() };
-            let permission = Permission { replace: arguments.replace, ..Permission::default() };
+            let permission = Permission { again: arguments.again, replace: arguments.replace };
             let asked = ComparisonRequest {
                 request,
                 metric: None,
@@ -77,26 +80,25 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
 
 fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
-    let (taken, removed) = take_for_a_run(&directory, scenario, backend, arguments.replace)?;
+    // Packets are captured while a run is done.
+    let permission = Permission { again: arguments.again || !arguments.pcap.is_empty(), replace: arguments.replace };
+    let single = Single::new(scenario, backend, &directory, permission)?;
     let captures = Captures::read(
         &arguments.pcap,
         arguments.replace,
         &Inputs::of(scenario.inputs()),
         &OutputDir::open(&directory)?,
     )?;
-    if !removed.is_empty() {
-        note(&format!("--replace removes from {}: {}", directory.display(), removed.join(", ")));
-    }
-    let watch = ProgressDisplay::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
-    watch.started(0);
-    let threads = threads_of_run(&arguments.options, scenario);
-    let before = |setup: &_| scenario.foresight(setup, backend).into_iter().for_each(|warning| watch.note(&warning));
-    let ran = run_into(scenario, backend, threads, &taken, &captures, &before, &mut |p| watch.progress(0, p));
-    watch.close();
-    let (summary, captured, series) = ran?;
-    let _hold = Hold::take();
-    taken.check()?;
-    let page = anabranch_report::report_run(&directory, &series)?;
+    let (summary, captured, page) = match single.finished()? {
+        Some(summary) => {
+            note("the run was already finished and is not repeated");
+            if !directory.join("flows.csv").exists() {
+                note("its tables are Parquet alone, as a sweep writes them; --again writes CSV too");
+            }
+            (summary, vec![], draw(&directory)?)
+        }
+        None => do_run(arguments, scenario, backend, &single, &captures, &directory)?,
+    };
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));
     }
@@ -112,6 +114,27 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
         None if arguments.strict => require_finished([&summary]),
         None => Ok(()),
     }
+}
+
+fn do_run(
+    arguments: &Run,
+    scenario: &Scenario,
+    backend: &'static BackendEntry,
+    single: &Single,
+    captures: &Captures,
+    directory: &Path,
+) -> Result<(Summary, Vec<Captured>, PathBuf), Failure> {
+    let watch = ProgressDisplay::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
+    watch.started(0);
+    let threads = threads_of_run(&arguments.options, scenario);
+    let warn = |warning: &str| watch.note(warning);
+    let progress = &mut |progress: &_| watch.progress(0, progress);
+    let ran = single.execute(scenario, backend, threads, captures, &warn, progress);
+    watch.close();
+    let (summary, captured, series) = ran?;
+    let _hold = Hold::take();
+    let page = anabranch_report::report_run(directory, &series)?;
+    Ok((summary, captured, page))
 }
 
 /// Describes a capture, and how much longer its frames are than the simulated packets.

@@ -1,5 +1,5 @@
 use super::{
-    agree::{free, unlike, write_and_print_agreement},
+    agree::{unlike, write_and_print_agreement},
     request::{directory, request, runs_failed, threads, unfinished},
     run::print_result_paths,
 };
@@ -12,7 +12,7 @@ use crate::{
     progress::{INTERRUPTED, NumberedProgress},
     table::Table as Drawn,
 };
-use anabranch_report::{Inputs, Side, Sweep as Table};
+use anabranch_report::{Inputs, Plan, Side, Sweep as Table};
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
@@ -20,6 +20,7 @@ use anabranch_scenario::{
 };
 use anabranch_study::{
     compare::Request,
+    place::{Place, begin_backends},
     sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
 };
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     };
     let directory = directory(&arguments.options, &format!("{name}-sweep"), first.identity())?;
     if let [(sweep, _)] = sweeps.as_slice() {
-        return match sweep_on(arguments, sweep, &directory)? {
+        return match sweep_on(arguments, sweep, &Place::one(&directory))? {
             Some(swept) => {
                 print_outcome(sweep, &swept, &directory, arguments.options.format)?;
                 if arguments.strict { unfinished(&unfinished_points(&swept)) } else { Ok(()) }
@@ -110,12 +111,14 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
             None => Ok(()),
         };
     }
-    free(&directory, &chosen)?;
+    if !arguments.list && !arguments.dry_run {
+        let plans = sweeps.iter().zip(&chosen).map(|((sweep, _), backend)| (backend.name, sweep.plan.clone()));
+        begin_backends(&directory, &Plan::of_backends(plans), &first.inputs(), arguments.replace)?;
+    }
     let (mut sides, mut open) = (Vec::new(), Vec::new());
     for ((sweep, _), backend) in sweeps.iter().zip(&chosen) {
         note(&format!("on `{}`:", backend.name));
-        let own = directory.join(backend.name);
-        let Some(swept) = sweep_on(arguments, sweep, &own)? else { continue };
+        let Some(swept) = sweep_on(arguments, sweep, &Place::side(&directory, backend.name))? else { continue };
         ended(&swept)?;
         open.extend(unfinished_points(&swept).into_iter().map(|line| format!("{line} on {}", backend.name)));
         sides.push(Side::read(backend.name, &directory)?);
@@ -130,8 +133,9 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     if arguments.strict { unfinished(&open) } else { Ok(()) }
 }
 
-/// Runs the missing runs of `sweep` in `directory`; `None` with `--list` and `--dry-run`.
-fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result<Option<Swept>, Failure> {
+/// Runs the missing runs of `sweep` in `place`; `None` with `--list` and `--dry-run`.
+fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, place: &Place) -> Result<Option<Swept>, Failure> {
+    let directory = place.runs();
     if arguments.list {
         return list(sweep, directory, arguments.options.format).map(|()| None);
     }
@@ -157,7 +161,7 @@ fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result
     let options = Options { threads, again, replace: arguments.replace, task };
     let due = sweep.due(directory, &options).into_iter().map(|number| (number, sweep.name(number))).collect();
     let watch = NumberedProgress::new(arguments.options.progress, due, sweep.plan.runs.len());
-    let swept = sweep.execute(directory, options, &watch);
+    let swept = sweep.execute(place, options, &watch);
     watch.watch.close();
     Ok(Some(swept?))
 }

@@ -6,7 +6,7 @@ use super::{
     request::request,
 };
 use crate::{failure::Failure, printing::note};
-use anabranch_report::{MIN_PAIRS, Sequential, SweepPlan};
+use anabranch_report::{MIN_PAIRS, Plan, Sequential};
 use anabranch_scenario::{
     ScenarioError,
     backend::BackendEntry,
@@ -15,6 +15,7 @@ use anabranch_scenario::{
 use anabranch_study::{
     compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
     limits::limits,
+    place::Place,
 };
 use std::path::Path;
 
@@ -54,7 +55,7 @@ pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioEr
 /// Refuses results of another plan: a plan that follows from results has no error rate. Returns the number of seeds that
 /// `directory` has.
 fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
-    let plan = SweepPlan::read(directory).ok().flatten().unwrap_or_default();
+    let plan = Plan::read(directory).ok().flatten().unwrap_or_default();
     match plan.until_decided {
         Some(there) if there != *sequential => {
             let first = there.looks.first().copied().unwrap_or_default();
@@ -100,7 +101,7 @@ pub(super) fn run_until_decided(
                 .help("give several with --schemes A,B,...")
                 .into());
         }
-        let compared = run_plan(&plan, scenario, directory, permission, &arguments.options, &mut seen)?;
+        let compared = run_plan(&plan, scenario, &Place::one(directory), permission, &arguments.options, &mut seen)?;
         permission.replace = false;
         let undecided =
             compared.comparison.as_ref().map(|comparison| comparison.undecided.as_slice()).unwrap_or_default();

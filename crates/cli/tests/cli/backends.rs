@@ -44,6 +44,14 @@ fn example_backend_compares_with_simulator() {
     let again = folder.run_with_sleep(&words);
     assert_eq!(stderr(&again).matches("4 of 4 runs were already finished").count(), 2, "{}", stderr(&again));
     assert!(stdout(&again).contains("verdict"));
+    // One store for both: a comparison on one of them finds its runs, and only simulations are repeated.
+    let one = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out", "--format", "json"]);
+    assert_eq!(json(&one)["reused_runs"].as_u64(), Some(4));
+    assert!(!folder.0.join("out/agreement.csv").exists() && folder.0.join("out/comparison.csv").exists());
+    assert_output(&folder.run_with_sleep(&words), 0, &["results in out"]);
+    let repeated = folder.run(&["rerun", "out"]);
+    assert_output(&repeated, 0, &["4 runs with real packets are not repeated"]);
+    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
 }
 
 #[test]
@@ -253,7 +261,8 @@ fn foreign_directory_is_unchanged() {
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
-    assert_output(&folder.run_with_sleep(&[&words[..], &["one"]].concat()), 2, &["contains a single run", "--out DIR"]);
+    assert_output(&folder.run_with_sleep(&[&words[..], &["one"]].concat()), 0, &["results in one"]);
+    assert!(!folder.0.join("one/summary.json").exists() && folder.0.join("one/agreement.csv").exists());
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

@@ -422,12 +422,12 @@ fn series_stay_within_the_memory_limit() {
 fn removed_result_directory_is_an_error() {
     let folder = Folder::new("inputs-gone");
     folder.file("long.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"512MiB\"\n"));
-    for (words, part, found) in [
-        (&["run", "long.toml", "--out", "gone"][..], ".lock", "gone was removed or replaced"),
-        (&["compare", "long.toml", "--schemes", "ops,ecmp", "--out", "gone"], "plan.json", "was moved or removed"),
+    for words in [
+        &["run", "long.toml", "--out", "gone"][..],
+        &["compare", "long.toml", "--schemes", "ops,ecmp", "--out", "gone"],
     ] {
         let mut child = folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !folder.0.join("gone").join(part).exists() && child.try_wait().unwrap().is_none() {
+        while !folder.0.join("gone/plan.json").exists() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(2));
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -435,7 +435,7 @@ fn removed_result_directory_is_an_error() {
         let output = child.wait_with_output().unwrap();
         let message = stderr(&output);
         assert_eq!(code(&output), 2, "{words:?}: {message}");
-        assert!(message.contains(found) && !message.contains("panicked"), "{words:?}: {message}");
+        assert!(message.contains("was moved or removed") && !message.contains("panicked"), "{words:?}: {message}");
     }
 }
 

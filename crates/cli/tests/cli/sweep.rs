@@ -507,8 +507,6 @@ fn comparisons_and_sweeps_share_a_directory() {
         let output = folder.run(&[command, "out"]);
         assert_eq!(code(&output), 0, "{command}: {}", stderr(&output));
     }
-    let output = folder.run(&["run", "tiny", "--out", "out"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("contains a comparison"), "{}", stderr(&output));
 }
 
 /// As another process of the same study sees it between the making of the store and of its plan.
@@ -558,34 +556,57 @@ fn equal_runs_write_equal_bytes_with_their_seed() {
 }
 
 #[test]
-fn existing_results_need_replace() {
+fn results_of_another_scenario_need_replace() {
     let folder = Folder::new("replace");
-    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    let size = |size: &str| format!("workload.0.size={size}");
     json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
     let before = std::fs::read(folder.0.join("out/flows.csv")).unwrap();
-    let other = ["run", "tiny", "--seed", "9", "--out", "out", "--format", "json"];
-    let output = folder.run(&other);
-    assert_eq!(code(&output), 2);
-    for part in ["Permutation on eight hosts, prime, seed 1", "--replace"] {
-        assert!(stderr(&output).contains(part), "{}", stderr(&output));
-    }
-    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
-    json(&folder.run(&[&other[..], &["--replace"]].concat()));
-    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
-    for arguments in
-        [&["compare", "tiny", "--out", "out"][..], &["sweep", "tiny", "--over", "topology.radix=4", "--out", "out"]]
-    {
-        let output = folder.run(arguments);
+    for command in ["run", "compare", "sweep"] {
+        let set = size("8KiB");
+        let over: &[&str] = if command == "sweep" { &["--over", "topology.link_delay=1us"] } else { &[] };
+        let output = folder.run(&[&[command, "tiny", "--set", &set, "--out", "out"], over].concat());
         assert_eq!(code(&output), 2);
-        assert!(stderr(&output).contains("contains a single run"), "{}", stderr(&output));
+        for part in ["contains runs of another scenario: Permutation on eight hosts", "--replace"] {
+            assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        }
+        assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
     }
-    json(&folder.run(SMALL_ELSEWHERE));
-    let output = folder.run(&["run", "tiny", "--out", "swept"]);
-    assert_eq!((code(&output), stderr(&output).contains("contains a sweep")), (2, true), "{}", stderr(&output));
+    json(&folder.run(&["run", "tiny", "--set", &size("8KiB"), "--replace", "--out", "out", "--format", "json"]));
+    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
 }
 
-const SMALL_ELSEWHERE: &[&str] =
-    &["sweep", "tiny", "--over", "workload.0.size=32KiB", "--out", "swept", "--format", "json"];
+/// A run, comparisons and sweeps of one scenario add to one directory, in any order, and each shows what it is asked for.
+#[test]
+fn every_command_adds_to_a_directory() {
+    let folder = Folder::new("adds");
+    let reused = |command: &str| json(&folder.run(&words(command)))["reused_runs"].as_u64();
+    let commands = [
+        ("run tiny --seed 2 --set load_balancer.scheme=ops", "summary.json"),
+        ("compare tiny --schemes ecmp,ops --seeds 2", "comparison.csv"),
+        ("sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp,ops --seeds 2", "sweep.csv"),
+    ];
+    let runs = || folder.entries("out/runs").into_iter().filter(|name| anabranch_report::is_key(name)).count();
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let _ = std::fs::remove_dir_all(folder.0.join("out"));
+        for (command, table) in order.map(|number| commands[number]) {
+            let there = if folder.0.join("out").exists() { runs() } else { 0 };
+            let found = reused(&format!("{command} --out out --format json"));
+            let added = (runs() - there) as u64;
+            assert!(found.is_none_or(|found| found + added == if table == "sweep.csv" { 8 } else { 4 }), "{order:?}");
+            for (_, other) in commands {
+                assert_eq!(folder.0.join("out").join(other).exists(), other == table, "{order:?}: {other}");
+            }
+            assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{order:?} {command}");
+            assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{order:?} {command}");
+        }
+        assert_eq!(runs(), 8, "{order:?}: none twice");
+    }
+    // The same row of the run, wherever it was done.
+    json(&folder.run(&words("run tiny --seed 2 --set load_balancer.scheme=ops --out out --format json")));
+    json(&folder.run(&words("run tiny --seed 2 --set load_balancer.scheme=ops --out alone --format json")));
+    let flows = |out: &str| std::fs::read(folder.0.join(out).join("flows.parquet")).unwrap();
+    assert!(flows("out") == flows("alone"));
+}
 
 #[test]
 fn quiet_prints_only_results_and_errors() {

@@ -60,6 +60,7 @@ enum LoggedOperation {
     SyncAll,
     Rename(PathBuf, PathBuf),
     MakeLink(PathBuf, PathBuf),
+    Share(PathBuf, PathBuf),
     RemoveFile(PathBuf),
     RemoveDirectory(PathBuf),
 }
@@ -77,6 +78,7 @@ fn recorded(words: &[&str], out: &Path) -> Vec<LoggedOperation> {
             Operation::SyncAll(_) => LoggedOperation::SyncAll,
             Operation::Rename(from, to) => LoggedOperation::Rename(path(from), path(to)),
             Operation::MakeLink(target, at) => LoggedOperation::MakeLink(path(target), path(at)),
+            Operation::Share(from, at) => LoggedOperation::Share(path(from), path(at)),
             Operation::RemoveFile(at) => LoggedOperation::RemoveFile(path(at)),
             Operation::RemoveDirectory(at) => LoggedOperation::RemoveDirectory(path(at)),
         });
@@ -183,6 +185,10 @@ impl Disk {
             LoggedOperation::MakeLink(target, path) => {
                 self.targets.push(target.clone());
                 self.change(Change::Put(path.clone(), Entry::Link(self.targets.len() - 1)));
+            }
+            LoggedOperation::Share(from, path) => {
+                let entry = self.now[from];
+                self.change(Change::Put(path.clone(), entry));
             }
             LoggedOperation::Append(path, bytes) => {
                 if let Some(Entry::File(number)) = self.now.get(path) {

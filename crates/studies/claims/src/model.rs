@@ -1,7 +1,7 @@
 //! Studies and figures of a claim file, typed.
 
 use super::Metric;
-use anabranch_report::{Estimate, SweepAxis, median};
+use anabranch_report::{Axis, Estimate, median};
 use anabranch_scenario::tree::Place;
 
 /// Values that dimensions may have, in the order given.
@@ -49,7 +49,7 @@ pub struct Quick {
     /// Settings in addition to the study's.
     pub set: Vec<String>,
     /// Keys and values that replace the study's.
-    pub over: Option<Vec<SweepAxis>>,
+    pub over: Option<Vec<Axis>>,
     /// Load balancers that replace the study's.
     pub schemes: Option<Vec<String>>,
     /// Number of seeds that replaces the study's.
@@ -68,7 +68,7 @@ pub struct Study {
     /// Settings, as with `--set`.
     pub set: Vec<String>,
     /// Swept keys and their values.
-    pub over: Vec<SweepAxis>,
+    pub over: Vec<Axis>,
     /// `true` if values are combined in order (zip), `false` for all combinations (grid).
     pub zip: bool,
     /// Load balancers; empty for those of the scenario's `[compare]`.

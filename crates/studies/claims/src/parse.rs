@@ -6,7 +6,7 @@ use super::{
     model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, StudyBound, Target},
     open::Reading,
 };
-use anabranch_report::SweepAxis;
+use anabranch_report::Axis;
 use anabranch_scenario::{
     document,
     error::ScenarioError,
@@ -228,7 +228,7 @@ fn text_of(node: &Node, title: &str, key: &str) -> Result<String, ScenarioError>
     }
 }
 
-fn axes(table: &mut Section<'_>) -> Result<Option<Vec<SweepAxis>>, ScenarioError> {
+fn axes(table: &mut Section<'_>) -> Result<Option<Vec<Axis>>, ScenarioError> {
     let Some(node) = table.take("over") else { return Ok(None) };
     let mut axes = vec![];
     flatten("", node, &mut axes)?;

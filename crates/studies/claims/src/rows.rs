@@ -5,7 +5,7 @@ use super::{
     model::StudyBound,
     plan::{StudyPlan, at},
 };
-use anabranch_report::{LimitRow, Limits, ReportError, SweepRun};
+use anabranch_report::{LimitRow, Limits, PlannedRun, ReportError};
 use anabranch_scenario::{error::ScenarioError, machine::COMMIT};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -71,8 +71,8 @@ impl Rows {
     pub(crate) fn gather(
         plan: &StudyPlan,
         required: &RequiredMetrics,
-        directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
-        limits: &dyn Fn(&SweepRun) -> Option<Limits>,
+        directory: &(dyn Fn(&PlannedRun) -> Option<PathBuf> + Sync),
+        limits: &dyn Fn(&PlannedRun) -> Option<Limits>,
         threads: usize,
     ) -> Result<Self, ReportError> {
         let sweep = &plan.sweep.plan;
@@ -210,7 +210,7 @@ impl Rows {
 
 const FIXED: [&str; 5] = ["scheme", "seed", "workload", "bin", "commit"];
 
-fn row(plan: &StudyPlan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
+fn row(plan: &StudyPlan, run: &PlannedRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
     let values: Vec<Option<f64>> =
         metrics.iter().map(|metric| metric.value(data, workload, bin).map(rounded)).collect();
     // A row without any value carries no information.
@@ -226,7 +226,7 @@ fn row(plan: &StudyPlan, run: &SweepRun, data: &RunData, metrics: &[Metric], (wo
 }
 
 /// Returns the rows of bound and reference for the flows of a run, over all bins.
-fn limit_rows(plan: &StudyPlan, run: &SweepRun, limits: &Limits, required: &RequiredMetrics) -> Vec<Row> {
+fn limit_rows(plan: &StudyPlan, run: &PlannedRun, limits: &Limits, required: &RequiredMetrics) -> Vec<Row> {
     let row = |scheme: &str, of: fn(&LimitRow) -> Option<f64>, workload: &String| {
         let value = |metric: &Metric| {
             let own = |row: &&LimitRow| row.workload == *workload && row.metric == metric.name();

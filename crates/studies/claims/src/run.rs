@@ -14,7 +14,7 @@ use super::{
     words::sig,
 };
 use anabranch_report::{
-    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file,
+    FailedRun, Manifest, OutputDir, PlannedRun, create_store, failed_file, is_complete_run, read_limits_file,
     read_summary, store_directory, write_claims, write_limits_file,
 };
 use anabranch_scenario::{
@@ -421,9 +421,9 @@ impl Reproduction {
                 let own = self.runs.iter().filter(|(of, study, _)| *of == at && study == id);
                 let own: Vec<usize> = own.map(|(_, _, number)| *number).collect();
                 let mut measured = (0.0, 0u32);
-                let mut missing: BTreeMap<usize, Vec<&SweepRun>> = BTreeMap::new();
+                let mut missing: BTreeMap<usize, Vec<&PlannedRun>> = BTreeMap::new();
                 for &number in &own {
-                    let run: &SweepRun = &plan.sweep.plan.runs[number];
+                    let run: &PlannedRun = &plan.sweep.plan.runs[number];
                     match finished_runs.place(&run.run).map(|place| read_summary(&place)) {
                         Some(Ok(Some(summary))) => {
                             let seconds = summary.wall_s * summary.threads as f64;
@@ -534,7 +534,7 @@ impl Runs for Reproduction {
         let (at, id, number) = &self.runs[number];
         format!("{} {id}: {}", self.paper_plans[*at].claim_set.paper.name, self.plan(*at, id).sweep.name(*number))
     }
-    fn backend(&self) -> &BackendEntry {
+    fn backend(&self) -> &'static BackendEntry {
         &SIMULATOR
     }
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
@@ -547,8 +547,8 @@ impl FinishedRuns<'_> {
     fn paper(&self, paper_plan: &PaperPlan, threads: usize) -> Result<PaperResult, RunError> {
         let mut rows = BTreeMap::new();
         for (id, plan) in &paper_plan.plans {
-            let place = |run: &SweepRun| self.place(&run.run);
-            let limits = |run: &SweepRun| {
+            let place = |run: &PlannedRun| self.place(&run.run);
+            let limits = |run: &PlannedRun| {
                 let number = plan.sweep.plan.runs.iter().position(|other| other.run == run.run)?;
                 let scenario = plan.sweep.scenario(number).ok()?;
                 read_limits_file(&limits_file(self.directory, &scenario, plan.study.bound)).ok().flatten()

@@ -27,6 +27,8 @@ pub enum Operation<'o> {
     Rename(&'o Path, &'o Path),
     /// Makes a symbolic link: target, name.
     MakeLink(&'o Path, &'o Path),
+    /// Gives a file a second name: its name, the second.
+    Share(&'o Path, &'o Path),
     /// Removes a file.
     RemoveFile(&'o Path),
     /// Removes an empty directory.
@@ -187,6 +189,15 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 pub fn make_link(target: &Path, at: &Path) -> io::Result<()> {
     before(&Operation::MakeLink(target, at))?;
     std::os::unix::fs::symlink(target, at)
+}
+
+/// Gives the file `from` a second name, `at`; where the file system has no such names, copies it.
+pub fn share(from: &Path, at: &Path) -> io::Result<()> {
+    before(&Operation::Share(from, at))?;
+    fs::hard_link(from, at).or_else(|_| {
+        fs::copy(from, at)?;
+        File::open(at)?.sync_all()
+    })
 }
 
 /// Removes a file; a missing file is no error.

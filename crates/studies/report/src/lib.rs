@@ -70,7 +70,7 @@ pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, resealed, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{CollectiveMeta, FctKind, LinkFault, RunMeta, WorkloadMeta};
-pub use names::{AGREEMENT_FILES, PLAN, failed_file, is_key, named_run, run_name, store_directory};
+pub use names::{PLAN, failed_file, is_key, named_run, run_name, store_directory};
 pub use numbers::{seconds, significant_digits};
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
@@ -82,12 +82,14 @@ pub use statistics::{
     CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
-pub use store::{Attempt, FailedRun, create_store, is_complete_run, replace_attempt, study_files, write_plan};
+pub use store::{
+    Attempt, FailedRun, create_store, is_complete_run, replace_attempt, show_run, study_files, write_plan,
+};
 pub use summary::{
     ConservationSummary, CounterSummary, FlowCounts, FlowSummary, GroupSummary, QueueSummary, RunStatus, SizeRange,
     Summary, differing_summary,
 };
-pub use sweep::{Sweep, SweepAxis, SweepPlan, SweepRun, report_sweep};
+pub use sweep::{Axis, Plan, PlannedRun, Sweep, report_sweep};
 pub use tables::{
     At, Bits, Column, ColumnKind, Context, Filling, Frame, Label, Member, RowDifference, TABLES, Table, Validity,
     Value, Words, csv_tables, differing_rows,

@@ -17,8 +17,6 @@ pub(crate) const LIMITS: &str = "limits.json";
 /// The plan of a comparison or sweep: keys, values, entries, seeds, runs.
 pub const PLAN: &str = "plan.json";
 
-/// Files of an agreement beside its page.
-pub const AGREEMENT_FILES: &[&str] = &["agreement.csv", "explanations.csv", "agreement.json", PAGE];
 /// Returns the name of a run of a comparison below `runs`, a link to the run's directory there: `prime/seed1`.
 pub fn run_name(scheme: &str, seed: u64) -> String {
     let unfit = |c: char| !(c.is_ascii_alphanumeric() || "+-_.".contains(c));

@@ -3,7 +3,7 @@ use crate::{
     json::read_json,
     names::{SUMMARY, store_directory},
     summary::Summary,
-    sweep::{SweepPlan, SweepRun},
+    sweep::{Plan, PlannedRun},
 };
 use std::{
     collections::BTreeSet,
@@ -70,10 +70,10 @@ pub(crate) fn runs_of(dir: &Path) -> Result<Vec<RunPlace>, ReportError> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(vec![place(name, dir.to_path_buf())]);
     }
-    if let Some(plan) = SweepPlan::read(dir)? {
+    if let Some(plan) = Plan::read(dir)? {
         let mut seen = BTreeSet::new();
         let runs = plan.runs.iter().filter(|run| seen.insert(plan.run_name(run)));
-        let of = |run: &SweepRun| RunPlace {
+        let of = |run: &PlannedRun| RunPlace {
             entry: plan.is_comparison().then(|| plan.entries[run.entry].clone()),
             ..place(plan.run_name(run), store_directory(dir, &run.run))
         };

@@ -11,7 +11,7 @@ use crate::{
     output::OutputDir,
     page,
     staging::Staging,
-    sweep::{SweepPlan, report_sweep_styled},
+    sweep::{Plan, report_sweep_styled},
     view::with_link,
 };
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn draw(
         }
         return Ok((page, 0));
     }
-    if SweepPlan::read(dir)?.is_some_and(|plan| !plan.is_comparison()) {
+    if Plan::read(dir)?.is_some_and(|plan| !plan.is_comparison()) {
         return report_sweep_styled(dir, style);
     }
     let data = Dataset::read_with(dir, sums)?;

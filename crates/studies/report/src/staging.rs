@@ -87,6 +87,14 @@ impl Staging {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }
 
+    /// Gives the file `from`, which has this content, the name `name` too.
+    pub(crate) fn link(&mut self, name: &str, from: &Path, content: Content) -> Result<(), ReportError> {
+        let failed = |error| ReportError::file(&self.target.path().join(name), error);
+        disk::share(from, &self.hidden.join(flat(name))).map_err(failed)?;
+        self.files.insert(name.to_string(), content);
+        Ok(())
+    }
+
     /// Renames all files to their names in the target, with `manifest`, which lists them and all others that are to
     /// stay. Other files of the existing manifest are removed: they belong to other results.
     pub(crate) fn publish(self, mut manifest: Manifest) -> Result<(), ReportError> {

@@ -5,10 +5,10 @@ use crate::{
     error::ReportError,
     json::{read_json, to_json},
     manifest::{FileEntry, Manifest},
-    names::{ATTEMPT, LIMITS, MANIFEST, PLAN, SUMMARY, failed_file},
+    names::{ATTEMPT, LIMITS, MANIFEST, PLAN, SUMMARY, failed_file, store_directory},
     output::{Inputs, OutputDir},
     staging::{Staging, write},
-    sweep::SweepPlan,
+    sweep::Plan,
     verify::is_intact,
 };
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,18 @@ const STORE: [(&str, &str); 6] = [
 ];
 
 /// Tables and limits of a comparison or sweep.
-const OF_PLAN: [&str; 6] = [PLAN, "comparison.csv", "comparison.json", LIMITS, "sweep.csv", "runs.csv"];
+const OF_PLAN: [&str; 10] = [
+    PLAN,
+    SUMMARY,
+    "comparison.csv",
+    "comparison.json",
+    LIMITS,
+    "sweep.csv",
+    "runs.csv",
+    "agreement.csv",
+    "explanations.csv",
+    "agreement.json",
+];
 
 /// Returns the names of the files and directories of a comparison or sweep besides rows, figures and page.
 pub fn study_files() -> Vec<&'static str> {
@@ -39,11 +50,10 @@ pub fn study_files() -> Vec<&'static str> {
 ///
 /// # Errors
 /// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
-pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
+pub fn write_plan(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
-    let keys = |plan: &SweepPlan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
-    let is_same = SweepPlan::read(dir).ok().flatten().is_some_and(|there| keys(&there) == keys(plan));
+    let is_same = Plan::read(dir).ok().flatten().is_some_and(|there| there.is_alike(plan));
     if let Some(there) = staging.target().manifest() {
         let kept = Manifest {
             files: there.files.iter().filter(|file| is_same || file.open).cloned().collect(),
@@ -56,13 +66,41 @@ pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
         manifest.keep_entries(&kept);
     }
     // Its table and page are listed before they are there.
-    let table = if plan.is_comparison() { "comparison.csv" } else { "sweep.csv" };
+    let table = match plan {
+        plan if plan.is_run => SUMMARY,
+        plan if !plan.backends.is_empty() => "agreement.csv",
+        plan if plan.is_comparison() => "comparison.csv",
+        _ => "sweep.csv",
+    };
     for entry in [FileEntry::new(table, "", vec![]), FileEntry::page()] {
         if manifest.file(&entry.name).is_none() {
             manifest.files.push(entry);
         }
     }
     staging.write_all(PLAN, to_json(plan))?;
+    staging.publish(manifest)
+}
+
+/// Makes the files of the one run of the plan in `dir` files of `dir` too, without a copy where the file system can, and
+/// lists the page as not yet drawn.
+///
+/// # Errors
+/// [`ReportError`] if they cannot be read or written, or others are in the way.
+pub fn show_run(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
+    let Some(run) = plan.runs.first() else { return Ok(()) };
+    let place = store_directory(dir, &run.run);
+    let Some(own) = Manifest::read(&place)? else { return Err(ReportError::NoResults { path: place }) };
+    let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
+    let there = staging.target().manifest().cloned().unwrap_or_default();
+    let mut manifest = Manifest { files: vec![FileEntry::page()], ..own.clone() };
+    for file in own.files.into_iter().filter(|file| file.name != ATTEMPT) {
+        if let Some(content) = file.content() {
+            staging.link(&file.name, &place.join(&file.name), content)?;
+        }
+        manifest.files.push(file);
+    }
+    let kept = there.files.into_iter().filter(|file| file.open || file.name == PLAN).collect();
+    manifest.keep_entries(&Manifest { files: kept, ..Manifest::default() });
     staging.publish(manifest)
 }
 

@@ -4,12 +4,12 @@ use crate::{
     disk::Content,
     error::ReportError,
     manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
-    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, named_run, store_directory},
+    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, is_key, named_run, store_directory},
     read::runs_of,
 };
 use serde::Serialize;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -161,7 +161,7 @@ pub fn is_intact(dir: &Path) -> bool {
 /// [`ReportError`] that names the first changed file and the remedy.
 pub fn check_results(dir: &Path) -> Result<(), ReportError> {
     if let Some(several) = Manifest::read(dir)?.filter(|manifest| manifest.kind() == ResultKind::Agreement) {
-        return several.files.iter().filter(|file| file.open).try_for_each(|file| check_results(&dir.join(&file.name)));
+        return sides_of(&several).iter().try_for_each(|side| check_results(&dir.join(side)));
     }
     let mut findings = vec![];
     for run in runs_in(dir)? {
@@ -201,6 +201,13 @@ fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(paths)
 }
 
+/// Returns `true` for a name of a run, and for a run of the store above the directory of a backend.
+fn is_link_to_run(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let above = || fs::read_link(path).is_ok_and(|to| to == Path::new("../../runs").join(&*name));
+    named_run(path).is_some() || is_key(&name) && above()
+}
+
 fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
@@ -229,6 +236,11 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     let own = own.rows_digest();
     let found = "its rows are not those that the tables above it were made of";
     Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), FindingKind::Differs, found)))
+}
+
+/// Names of the backends of an agreement, each with a directory of its own.
+fn sides_of(manifest: &Manifest) -> BTreeSet<&str> {
+    manifest.runs.keys().filter_map(|name| name.split_once('/')).map(|(side, _)| side).collect()
 }
 
 /// Names and digests of the rows of the runs of the backend `name` in an agreement.
@@ -315,7 +327,7 @@ impl Verified {
             let path = dir.join(&file.name);
             if path.join(MANIFEST).exists() {
                 self.directory(&path, inputs)?;
-            } else if manifest.kind() == ResultKind::Agreement {
+            } else if sides_of(&manifest).contains(file.name.as_str()) {
                 self.findings.push(Finding::new(path, FindingKind::Missing, "the tables were made of these results"));
             } else if file.name != "failed" && path.is_dir() {
                 self.below(&path, inputs, Some((dir, &manifest)))?;
@@ -334,7 +346,12 @@ impl Verified {
 
     /// Names of runs must lead to the runs that the plan names.
     fn names(&mut self, dir: &Path) -> Result<(), ReportError> {
-        for run in runs_of(dir)? {
+        let runs = match runs_of(dir) {
+            // A damaged plan is among the findings.
+            Err(ReportError::Content { .. }) => vec![],
+            runs => runs?,
+        };
+        for run in runs {
             let name = store_directory(dir, &run.name);
             let same = || fs::canonicalize(&name).ok() == fs::canonicalize(&run.path).ok();
             if fs::symlink_metadata(&name).is_ok_and(|there| there.is_symlink()) && !same() {
@@ -345,10 +362,10 @@ impl Verified {
     }
 
     fn sides(&mut self, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
-        for file in manifest.files.iter().filter(|file| file.open && dir.join(&file.name).join(MANIFEST).exists()) {
-            let path = dir.join(&file.name);
+        for side in sides_of(manifest).into_iter().filter(|side| dir.join(side).join(MANIFEST).exists()) {
+            let path = dir.join(side);
             let now = Manifest::read(&path).ok().flatten().map(|side| side.runs).unwrap_or_default();
-            let then = rows_of_side(&file.name, manifest);
+            let then = rows_of_side(side, manifest);
             if now != then {
                 let found = "its runs are not those that the tables above it were made of";
                 self.findings.push(Finding::new(path.join(MANIFEST), FindingKind::Differs, found));
@@ -366,7 +383,7 @@ impl Verified {
     ) -> Result<(), ReportError> {
         for path in entries(dir)? {
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir()) {
-                if above.is_some() && !is_hidden(&path) && !(named_run(&path).is_some() && path.is_dir()) {
+                if above.is_some() && !is_hidden(&path) && !(is_link_to_run(&path) && path.is_dir()) {
                     self.findings.push(Finding::new(path, FindingKind::Unlisted, "no manifest lists this file"));
                 }
                 continue;

@@ -14,7 +14,7 @@ use crate::{
     staging::Staging,
     store::{Attempt, plan_entries},
     summary::Summary,
-    sweep::SweepPlan,
+    sweep::Plan,
     tables::{Context, Label, Member, TABLES, csv_bytes, stage_gathered, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
@@ -138,7 +138,7 @@ fn stage_run(
     files.extend(also);
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
     let wire = result.on_wire.as_ref();
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         name: meta.scenario.clone(),
         version: meta.version.clone(),
         commit: meta.commit.clone(),
@@ -157,6 +157,10 @@ fn stage_run(
         files,
         ..described(provenance)
     };
+    // Plan and store of an interrupted run stay.
+    let kept = staging.target().manifest().map(|there| there.files.clone()).unwrap_or_default();
+    let kept = kept.into_iter().filter(|file| file.open || file.name == PLAN).collect();
+    manifest.keep_entries(&Manifest { files: kept, ..Manifest::default() });
     staging.write_all(SUMMARY, to_json(&summary))?;
     staging.publish(manifest)?;
     Ok(summary)
@@ -204,7 +208,7 @@ pub fn write_comparison(
     threads: usize,
     provenance: &Provenance,
 ) -> Result<Comparison, ReportError> {
-    let plan = SweepPlan::read(dir)?.ok_or_else(|| ReportError::NoResults { path: dir.to_path_buf() })?;
+    let plan = Plan::read(dir)?.ok_or_else(|| ReportError::NoResults { path: dir.to_path_buf() })?;
     let comparison = Comparison::planned(runs, &plan.entries, &plan.baseline, plan.until_decided.as_ref())
         .with_limits(read_limits(dir)?.as_ref());
     let first = runs.first();

@@ -3,7 +3,7 @@
 use crate::{
     error::RunError,
     hold::Hold,
-    results::{Destination, run_unless},
+    results::run,
     schedule::{Observer, Step, Work, work_off},
     store::{Again, Claim, Store, Written},
 };
@@ -45,7 +45,7 @@ pub trait Runs: Sync {
     /// Its scenario.
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
     /// Backend of all runs.
-    fn backend(&self) -> &BackendEntry;
+    fn backend(&self) -> &'static BackendEntry;
     /// Formats of their tables.
     fn formats(&self) -> Formats {
         Formats::PARQUET
@@ -177,16 +177,14 @@ impl<'b> Batch<'b> {
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<bool, RunError> {
         let scenario = self.runs.scenario(number)?;
-        let to = Destination {
-            entry: scenario.scheme(),
-            directory: aside,
-            taken: None,
-            formats: self.runs.formats(),
-            is_drawn: false,
-            started: Instant::now(),
-            fresh: Some(attempt),
+        let ran = match run(&scenario, self.runs.backend(), threads, &|_| Ok(()), progress) {
+            Err(RunError::Interrupted) => return Ok(false),
+            ran => ran?,
         };
-        run_unless(&scenario, self.runs.backend(), threads, &to, progress).map(|summary| summary.is_some())
+        if !ran.result.interrupted {
+            ran.write_fresh(aside, self.runs.formats(), &attempt)?;
+        }
+        Ok(!ran.result.interrupted)
     }
 
     fn keep(&self, run: &str, name: &str, claim: &Claim, outcome: Result<bool, RunError>) -> Result<Step, RunError> {

@@ -7,6 +7,7 @@ use crate::{
     entries::Entries,
     error::RunError,
     hold::Hold,
+    place::Place,
     results::provenance,
     run_key,
     schedule::Observer,
@@ -14,8 +15,8 @@ use crate::{
 };
 use anabranch_backend::Setup;
 use anabranch_report::{
-    ColumnKind, Comparison, FailedRun, Formats, Label, Limits, Member, Sequential, Side, Summary, SweepPlan, SweepRun,
-    gather_runs, is_complete_run, read_limits, read_summary, report, store_directory, write_comparison, write_limits,
+    ColumnKind, Comparison, FailedRun, Formats, Label, Limits, Member, Plan, PlannedRun, Sequential, Side, Summary,
+    gather_runs, read_limits, read_summary, report, store_directory, write_comparison, write_limits,
 };
 use anabranch_scenario::{
     backend::BackendEntry,
@@ -140,25 +141,27 @@ impl ComparePlan {
     }
 
     /// The plan as it is written to the store.
-    fn written(&self, scenario: &Scenario) -> SweepPlan {
+    fn written(&self, scenario: &Scenario) -> Plan {
         let entry = |job: &Job| self.schemes.iter().position(|scheme| *scheme == job.scheme).unwrap_or_default();
-        let run = |job: &Job| SweepRun { point: 0, entry: entry(job), seed: job.seed, run: job.key.clone() };
-        SweepPlan {
+        let run =
+            |job: &Job| PlannedRun { point: 0, entry: entry(job), seed: job.seed, backend: 0, run: job.key.clone() };
+        Plan {
             name: scenario.name.clone(),
             version: VERSION.into(),
             commit: COMMIT.into(),
             scenario: scenario.to_toml(),
             scenario_hash: format!("{:016x}", scenario.hash()),
+            ground: format!("{:016x}", scenario.ground()),
             entries: self.schemes.clone(),
             baseline: self.baseline.clone(),
             seeds: self.seeds.clone(),
             until_decided: self.until_decided.clone(),
             runs: self.jobs.iter().map(run).collect(),
-            ..SweepPlan::default()
+            ..Plan::default()
         }
     }
 
-    /// Runs what the store `directory` lacks on `threads` threads. A run that fails does not stop the others.
+    /// Runs what the store of `place` lacks on `threads` threads. A run that fails does not stop the others.
     ///
     /// # Errors
     /// [`RunError`] where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs
@@ -166,33 +169,30 @@ impl ComparePlan {
     pub fn execute(
         &self,
         scenario: &Scenario,
-        directory: &Path,
+        place: &Place,
         threads: usize,
         permission: Permission,
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
         let started = Instant::now();
         let plan = self.written(scenario);
-        replaceable(directory, &plan, &scenario.inputs(), permission.replace)?;
+        replaceable(place.tables(), &plan, &scenario.inputs(), permission.replace)?;
         self.check(observer)?;
-        let store = Store::open(directory)?;
-        store.write_plan(&plan)?;
+        let store = place.open(&plan)?;
         let again = if permission.again { Again::All } else { Again::Failed };
-        let due: Vec<usize> =
-            (0..self.jobs.len()).filter(|job| is_due(directory, &self.jobs[*job].key, again)).collect();
+        let is_due = |job: &usize| is_due(place.runs(), &self.jobs[*job].key, again);
+        let due: Vec<usize> = (0..self.jobs.len()).filter(is_due).collect();
         let there = self.jobs.len() - due.len();
         let threads = self.backend.threads(scenario, threads);
         let (elsewhere, fatal) = Batch::new(self, &store, again).work_off(due, threads, observer);
         let _hold = Hold::take();
+        let finished = |job: &&Job| store.is_finished(&job.key);
+        let done: Vec<&Job> = self.jobs.iter().filter(finished).collect();
         if let Some(error) = fatal {
-            let finished =
-                self.jobs.iter().filter(|job| is_complete_run(&store_directory(directory, &job.key))).count();
-            return Err(with_what_is_done(error, finished, self.jobs.len()));
+            return Err(with_what_is_done(error, done.len(), self.jobs.len()));
         }
-        let _alone = store.exclusive()?;
-        store.name_runs(&plan)?;
-        let finished = |job: &Job| is_complete_run(&store_directory(directory, &job.key));
-        let done: Vec<&Job> = self.jobs.iter().filter(|job| finished(job)).collect();
+        let directory = place.tables();
+        let _alone = place.show(&plan)?;
         let mut summaries = vec![];
         for job in &done {
             let summary = read_summary(&store_directory(directory, &job.key))?;
@@ -200,7 +200,7 @@ impl ComparePlan {
         }
         let mut failed = vec![];
         for job in self.jobs.iter().filter(|job| !finished(job)) {
-            failed.extend(FailedRun::read(directory, &job.key)?.map(|failure| (job.name.clone(), failure.error)));
+            failed.extend(FailedRun::read(place.runs(), &job.key)?.map(|failure| (job.name.clone(), failure.error)));
         }
         let missing = self.jobs.len() - done.len();
         if let Some(compute) = self.with_limits
@@ -216,6 +216,11 @@ impl ComparePlan {
         self.gather(directory, &done)?;
         let interrupted = missing > failed.len();
         Ok(Compared { summaries, reused: there + elsewhere, failed, interrupted, comparison })
+    }
+
+    /// The plans of several backends as one, for the store that they share.
+    pub fn joined(plans: &[ComparePlan], scenario: &Scenario) -> Plan {
+        Plan::of_backends(plans.iter().map(|plan| (plan.backend.name, plan.written(scenario))))
     }
 
     fn gather(&self, directory: &Path, done: &[&Job]) -> Result<(), RunError> {
@@ -245,7 +250,7 @@ impl Runs for ComparePlan {
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         Ok(self.jobs[number].scenario.clone())
     }
-    fn backend(&self) -> &BackendEntry {
+    fn backend(&self) -> &'static BackendEntry {
         self.backend
     }
     fn formats(&self) -> Formats {

@@ -2,7 +2,6 @@
 
 pub mod batch;
 pub mod compare;
-pub mod directory;
 pub mod entries;
 pub mod error;
 pub mod explain;
@@ -10,10 +9,12 @@ pub mod hold;
 pub mod limits;
 mod lock;
 pub mod pcap;
+pub mod place;
 pub mod rerun;
 pub mod results;
 pub mod runs;
 pub mod schedule;
+pub mod single;
 pub mod store;
 pub mod sweep;
 

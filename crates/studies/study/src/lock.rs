@@ -29,9 +29,6 @@ pub(crate) struct Lock {
     stays: bool,
 }
 
-/// Content of a lock file in a directory that may hold foreign files.
-const MARK: &str = "anabranch is at work in this directory\n";
-
 /// Locks a directory itself, until the file is dropped; blocks until it is free. `None` where there are no such locks.
 pub(crate) fn lock_directory(path: &Path) -> Option<File> {
     let directory = File::open(path).ok()?;
@@ -39,31 +36,6 @@ pub(crate) fn lock_directory(path: &Path) -> Option<File> {
 }
 
 impl Lock {
-    /// Takes the lock at `path`, in a directory that may belong to others: a foreign file of that name stays as it is.
-    pub(crate) fn try_take_among_others(path: &Path) -> io::Result<Option<Self>> {
-        let fresh = OpenOptions::new().create_new(true).write(true).open(path);
-        let mut fresh = match fresh {
-            Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-            Err(error) => return Err(error),
-        };
-        if let Some(file) = &mut fresh {
-            file.write_all(MARK.as_bytes())?;
-        }
-        let taken = Self::try_take(path).inspect_err(|_| {
-            if fresh.is_some() {
-                let _ = fs::remove_file(path);
-            }
-        })?;
-        Ok(taken.map(|mut lock| {
-            lock.stays = lock.read().ok().is_none_or(|text| text != MARK);
-            if lock.stays {
-                held().retain(|path| *path != lock.path);
-            }
-            lock
-        }))
-    }
-
     /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it. Fails where the
     /// file is no regular file, or the file system has no locks.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
@@ -82,11 +54,6 @@ impl Lock {
                 return Ok(Some(Lock { path: path.to_path_buf(), file, stays: false }));
             }
         }
-    }
-
-    /// Returns `true` while the file is where it was made.
-    pub(crate) fn is_there(&self) -> bool {
-        same_file(&self.file, &self.path)
     }
 
     /// Returns what killed holders left in the file.
@@ -147,26 +114,6 @@ mod tests {
     use super::*;
     use anabranch_testkit::folder;
 
-    #[test]
-    fn files_of_others_stay_as_they_are() {
-        let folder = folder();
-        let path = folder.join(".lock");
-        for text in ["mine\n", ""] {
-            fs::write(&path, text).unwrap();
-            let lock = Lock::try_take_among_others(&path).unwrap().unwrap();
-            assert!(Lock::try_take_among_others(&path).unwrap().is_none(), "held");
-            drop(lock);
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        }
-        fs::remove_file(&path).unwrap();
-        drop(Lock::try_take_among_others(&path).unwrap().unwrap());
-        assert!(!path.exists(), "ours goes");
-        // What a killed process left is removed too.
-        fs::write(&path, MARK).unwrap();
-        drop(Lock::try_take_among_others(&path).unwrap().unwrap());
-        assert!(!path.exists());
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn non_regular_files_are_refused() {
@@ -180,13 +127,11 @@ mod tests {
             let (sender, receiver) = std::sync::mpsc::channel();
             let path = lock.clone();
             std::thread::spawn(move || {
-                // The two methods: among files of others, and in a store, where the lock file is read.
-                let among = Lock::try_take_among_others(&path).map(drop).unwrap_err();
-                let alone = Lock::try_take(&path).map(|taken| taken.map(|mut lock| lock.read())).unwrap_err();
-                let _ = sender.send([among.to_string(), alone.to_string()]);
+                let error = Lock::try_take(&path).map(|taken| taken.map(|mut lock| lock.read())).unwrap_err();
+                let _ = sender.send(error.to_string());
             });
-            let errors = receiver.recv_timeout(std::time::Duration::from_secs(30)).expect("it blocks");
-            assert!(errors.iter().all(|error| error.contains(what)), "{errors:?}");
+            let error = receiver.recv_timeout(std::time::Duration::from_secs(30)).expect("it blocks");
+            assert!(error.contains(what), "{error}");
             fs::remove_file(&lock).unwrap();
         }
         assert_eq!(fs::read_to_string(&foreign).unwrap(), "mine\n");

@@ -76,7 +76,10 @@ impl Captures {
         Ok(Captures { list })
     }
 
-    /// Makes the run keep the packets of the links. A name must not cover both directions of a cable.
+    /// Makes the run keep the packets of the links.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where a name is unknown, or covers both directions of a cable.
     pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
         setup.measure.capture_limit = MAX_PACKETS;
         for asked in &self.list {

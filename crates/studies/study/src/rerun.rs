@@ -3,11 +3,10 @@
 use crate::{
     error::RunError,
     input_error,
-    results::{meta, run_setup},
+    results::{Ran, run},
     schedule::{Observer, Step, Work, work_off},
 };
-use anabranch_backend::{Progress, Setup};
-use anabranch_outcome::RunResult;
+use anabranch_backend::Progress;
 use anabranch_report::{
     Context, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs, is_data,
     read_summary,
@@ -40,11 +39,12 @@ pub struct Recorded {
     pub other_build: Option<String>,
 }
 
-/// Reads the finished runs in `directory`: of a single run, a comparison or a sweep. With `run`, reads that one alone.
+/// Reads the finished runs in `directory`: of a single run, a comparison or a sweep. With `run`, reads that one alone;
+/// otherwise those with real packets are skipped if there are others. Also returns their number.
 ///
 /// # Errors
 /// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
-pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, ScenarioError> {
+pub fn recorded(directory: &Path, run: Option<&str>) -> Result<(Vec<Recorded>, usize), ScenarioError> {
     let found = finished_runs(directory).map_err(input_error)?;
     let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|run| (run.name, run.path)).collect();
     if found.is_empty() {
@@ -61,7 +61,14 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, Sc
             return Err(ScenarioError::new(message).help(format!("did you mean `{near}`?")));
         }
     }
-    found.iter().map(|(name, path)| read(name, path)).collect()
+    let is_simulated =
+        |path: &Path| Manifest::read(path).ok().flatten().is_none_or(|manifest| manifest.backend() == SIMULATOR.name);
+    let all = found.len();
+    if run.is_none() && found.iter().any(|(_, path)| is_simulated(path)) {
+        found.retain(|(_, path)| is_simulated(path));
+    }
+    let read: Result<Vec<Recorded>, ScenarioError> = found.iter().map(|(name, path)| read(name, path)).collect();
+    Ok((read?, all - found.len()))
 }
 
 fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
@@ -101,8 +108,8 @@ impl Recorded {
     }
 
     /// Compares the record with the result of the repeated run.
-    fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> RepeatedRun {
-        let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, &SIMULATOR, setup, threads) };
+    fn compare(&self, ran: &Ran) -> RepeatedRun {
+        let (result, meta) = (&ran.result, RunMeta { scheme: self.summary.scheme.clone(), ..ran.meta.clone() });
         let rows = differing_rows(&self.directory, &Context::new(result, &meta));
         let rows = rows.into_iter().map(|difference| format!("{}: {}", difference.file, difference.found));
         let mut differences: Vec<String> = self.damaged.iter().cloned().chain(rows).collect();
@@ -132,10 +139,10 @@ struct Execution<'r> {
 
 impl Work for Execution<'_> {
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
-        let outcome = match run_setup(&self.runs[job].scenario, &SIMULATOR, threads, &|_| Ok(()), progress) {
+        let outcome = match run(&self.runs[job].scenario, &SIMULATOR, threads, &|_| Ok(()), progress) {
             Err(RunError::Interrupted) => return Step::Interrupted,
-            Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
-            Ok((setup, result, _)) => Ok(self.runs[job].compare(&setup, &result, threads)),
+            Ok(ran) if ran.result.interrupted => return Step::Interrupted,
+            Ok(ran) => Ok(self.runs[job].compare(&ran)),
             Err(error) => Err(error),
         };
         self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);

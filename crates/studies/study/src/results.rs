@@ -1,22 +1,15 @@
 //! Runs one scenario from its setup to a directory of results.
 
-use crate::{
-    directory::{Taken, take_directory},
-    error::RunError,
-    hold::Hold,
-    input_error,
-    pcap::{Captured, Captures},
-};
+use crate::{error::RunError, hold::Hold};
 use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Attempt, CollectiveMeta, Content, Formats, InputEntry, Inputs, LinkFault, OutputDir, Provenance, ReportError,
-    ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, write_fresh_run, write_run, write_run_to_draw,
+    Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary,
+    WorkloadMeta, write_fresh_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
-    error::ScenarioError,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
     scenario::{Scenario, readings::readings},
 };
@@ -30,65 +23,34 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-/// Runs `scenario` with its seed on `threads` threads into the directory `taken`, and `captures` to their files.
-///
-/// Partial results are written too, and marked. `before` is called with the setup before the run begins. Also returns the sums of
-/// the run's series, for [`anabranch_report::report_run`].
-///
-/// # Errors
-/// [`RunError`]; nothing is written in that case.
-pub fn run_into(
-    scenario: &Scenario,
-    backend: &BackendEntry,
-    threads: usize,
-    taken: &Taken,
-    captures: &Captures,
-    before: &dyn Fn(&Setup),
-    progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<(Summary, Vec<Captured>, SeriesSums), RunError> {
-    let to = Destination { is_drawn: true, ..Destination::in_place(scenario.scheme(), taken.directory(), taken) };
-    let prepare = |setup: &mut Setup| {
-        captures.ask(setup)?;
-        before(setup);
-        Ok(())
-    };
-    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
-    let files = captures.write(&setup, &result)?;
-    let summary = to.write(scenario, backend, &setup, &result, threads)?;
-    Ok((summary, files.publish()?, SeriesSums::of(&result)))
-}
-
-/// A finished run, in memory.
+/// A run that has ended, in memory.
 pub struct Ran {
     /// The rows.
     pub result: RunResult,
     /// The names to which the rows refer by number.
     pub meta: RunMeta,
+    /// What was run.
+    pub setup: Setup,
     provenance: Provenance,
+    _hold: Hold,
 }
 
-/// Runs `scenario` with its seed on `threads` threads and keeps the result in memory; an interrupted run is an error.
+/// Runs `scenario` with its seed on `threads` threads and keeps the result in memory, also that of an interrupted run.
+/// `prepare` is called with the setup before the run begins, and may refuse it.
+///
+/// # Errors
+/// [`RunError`] where it cannot be run, or was interrupted before its first event.
 pub fn run(
     scenario: &Scenario,
-    backend: &BackendEntry,
+    backend: &'static BackendEntry,
     threads: usize,
-    before: &dyn Fn(&Setup),
+    prepare: &dyn Fn(&mut Setup) -> Result<(), RunError>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Ran, RunError> {
     let started = Instant::now();
-    let prepare = |setup: &mut Setup| {
-        before(setup);
-        Ok(())
-    };
-    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
-    match result.interrupted {
-        true => Err(RunError::Interrupted),
-        false => Ok(Ran {
-            meta: meta_of(scenario, backend, &setup, threads, &result),
-            provenance: provenance(scenario, started),
-            result,
-        }),
-    }
+    let (setup, result, hold) = run_setup(scenario, backend, threads, prepare, progress)?;
+    let meta = meta_of(scenario, backend, &setup, threads, &result);
+    Ok(Ran { meta, provenance: provenance(scenario, started), result, setup, _hold: hold })
 }
 
 impl Ran {
@@ -97,109 +59,28 @@ impl Ran {
         Summary::new(&self.result, &self.meta)
     }
 
-    /// Writes rows, summary and manifest into `directory`.
-    ///
-    /// # Errors
-    /// [`ReportError`] where a file cannot be written; nothing half-written is left.
-    pub fn write(&self, directory: &Path) -> Result<Summary, ReportError> {
-        write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
+    /// Writes an interrupted run into `directory`, with page and figures to follow.
+    pub(crate) fn write_part(&self, directory: &Path) -> Result<Summary, ReportError> {
+        write_run_to_draw(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
     }
-}
 
-/// Takes `directory` for the results of one run.
-///
-/// Results of another scenario are replaced only with `replace`; those of a comparison or a sweep, and foreign files,
-/// never. Returns the files of another scenario that would be removed too.
-///
-/// # Errors
-/// [`ScenarioError`] that names what is in the way.
-pub fn take_for_a_run(
-    directory: &Path,
-    scenario: &Scenario,
-    backend: &BackendEntry,
-    replace: bool,
-) -> Result<(Taken, Vec<String>), ScenarioError> {
-    let open = || OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(input_error);
-    let (_, taken) = OutputDir::settled(open, |output| {
-        let removed = free(output, scenario.hash(), backend, replace)?;
-        output.admit_results(&["summary.json"]).map_err(input_error)?;
-        Ok((take_directory(directory)?, removed))
-    })?;
-    Ok(taken)
-}
-
-/// As [`take_for_a_run`], for a run with this hash.
-fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) -> Result<Vec<String>, ScenarioError> {
-    let name = output.path().display();
-    let Some(there) = output.manifest() else { return Ok(Vec::new()) };
-    if there.kind() != ResultKind::Run {
-        return Err(ScenarioError::new(format!(
-            "`--out {name}` contains {}; a single run needs a separate directory, for example `--out {name}-run`",
-            there.kind()
-        )));
-    }
-    if there.backend() == backend.name && there.scenario_hash == format!("{hash:016x}") {
-        return Ok(Vec::new());
-    }
-    if replace {
-        return Ok(output.listed());
-    }
-    let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
-    let message = format!(
-        "{name} contains other results: {}, {}, seed {}, version {}",
-        there.name,
-        there.schemes.join(", "),
-        seeds.join(", "),
-        there.version
-    );
-    Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace"))
-}
-
-pub(crate) struct Destination<'a> {
-    pub(crate) entry: &'a str,
-    pub(crate) directory: &'a Path,
-    /// The directory around it, where this process has taken that directory.
-    pub(crate) taken: Option<&'a Taken>,
-    pub(crate) formats: Formats,
-    /// `true` if figures and page of this run follow.
-    pub(crate) is_drawn: bool,
-    pub(crate) started: Instant,
-    /// For a run in a store: its directory is created for it, and gets its name and place when it is whole.
-    pub(crate) fresh: Option<Attempt>,
-}
-
-impl<'a> Destination<'a> {
-    /// A directory that others may read meanwhile.
-    pub(crate) fn in_place(entry: &'a str, directory: &'a Path, taken: &'a Taken) -> Self {
-        let (formats, started) = (Formats::BOTH, Instant::now());
-        Destination { entry, directory, taken: Some(taken), formats, started, is_drawn: false, fresh: None }
-    }
-}
-
-/// As [`run_into`], but an interrupted run leaves no files.
-pub(crate) fn run_unless(
-    scenario: &Scenario,
-    backend: &BackendEntry,
-    threads: usize,
-    to: &Destination<'_>,
-    progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Option<Summary>, RunError> {
-    let (setup, result, _hold) = match run_setup(scenario, backend, threads, &|_| Ok(()), progress) {
-        Err(RunError::Interrupted) => return Ok(None),
-        simulated => simulated?,
-    };
-    match result.interrupted {
-        true => Ok(None),
-        false => to.write(scenario, backend, &setup, &result, threads).map(Some),
+    /// Writes the run into `directory`, which it creates, for a store.
+    pub(crate) fn write_fresh(
+        &self,
+        directory: &Path,
+        formats: Formats,
+        attempt: &Attempt,
+    ) -> Result<Summary, ReportError> {
+        write_fresh_run(directory, &self.result, &self.meta, &self.provenance, formats, attempt)
     }
 }
 
 /// A panic is reported as a bug of this program, and ends this run alone.
-pub(crate) fn run_setup(
+fn run_setup(
     scenario: &Scenario,
     backend: &BackendEntry,
     threads: usize,
-    prepare: &dyn Fn(&mut Setup) -> Result<(), ScenarioError>,
+    prepare: &dyn Fn(&mut Setup) -> Result<(), RunError>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Setup, RunResult, Hold), RunError> {
     let attempt = || {
@@ -223,26 +104,6 @@ pub(crate) fn run_setup(
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         Err(broken(scenario, backend, threads, backend::RunError::Invariant(format!("panic: {words}"))))
     })
-}
-
-impl Destination<'_> {
-    fn write(
-        &self,
-        scenario: &Scenario,
-        backend: &BackendEntry,
-        setup: &Setup,
-        result: &RunResult,
-        threads: usize,
-    ) -> Result<Summary, RunError> {
-        self.taken.map_or(Ok(()), Taken::check)?;
-        let provenance = provenance(scenario, self.started);
-        let meta = RunMeta { scheme: self.entry.to_string(), ..meta_of(scenario, backend, setup, threads, result) };
-        Ok(match &self.fresh {
-            None if self.is_drawn => write_run_to_draw(self.directory, result, &meta, &provenance, self.formats)?,
-            None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
-            Some(attempt) => write_fresh_run(self.directory, result, &meta, &provenance, self.formats, attempt)?,
-        })
-    }
 }
 
 pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {

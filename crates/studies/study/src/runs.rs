@@ -58,7 +58,7 @@ impl Runs for Tasks<'_> {
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         Ok(self.0[number].scenario.clone())
     }
-    fn backend(&self) -> &BackendEntry {
+    fn backend(&self) -> &'static BackendEntry {
         &SIMULATOR
     }
 }

@@ -5,13 +5,12 @@
 //! result stays.
 
 use crate::{
-    directory::directory_error,
     error::RunError,
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
 };
 use anabranch_report::{
-    FailedRun, Inputs, Manifest, OutputDir, PLAN, ReportError, ResultKind, SweepPlan, SweepRun, create_store, damage,
+    FailedRun, Inputs, Manifest, OutputDir, PLAN, Plan, PlannedRun, ReportError, ResultKind, create_store, damage,
     disk::{self, NewFile},
     failed_file, is_complete_run, is_key, named_run, store_directory, study_files, write_plan,
 };
@@ -121,25 +120,18 @@ pub(crate) fn is_due(directory: &Path, key: &str, again: Again) -> bool {
 
 /// Refuses a directory with files of others or with a single run and, without `replace`, one whose plan is of another
 /// scenario or version. Files of the same plan, begun by another process, are listed by a newer manifest.
-pub(crate) fn replaceable(
-    directory: &Path,
-    plan: &SweepPlan,
-    inputs: &[PathBuf],
-    replace: bool,
-) -> Result<(), RunError> {
+pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     let name = directory.display();
     let elsewhere = |message: String| ScenarioError::new(message).help("give another directory with --out DIR");
     let open = || OutputDir::keeping(directory, Inputs::of(inputs.to_vec()));
     let manifest = open()?.manifest().cloned();
     let kind = manifest.as_ref().map(Manifest::kind);
-    if let Some(kind) = kind.filter(|kind| ![ResultKind::Store, ResultKind::Comparison].contains(kind)) {
-        return Err(
-            elsewhere(format!("{name} contains {kind}; a comparison or sweep needs a separate directory")).into()
-        );
+    if let Some(kind) = kind.filter(|kind| *kind == ResultKind::Other) {
+        return Err(elsewhere(format!("{name} contains {kind}; runs need a separate directory")).into());
     }
     // By the manifest alone: another process may have begun the directory and not yet written its plan.
     let lists = |name: &str| manifest.as_ref().is_some_and(|there| there.file(name).is_some());
-    if !lists(PLAN) && (lists("sweep.json") || kind == Some(ResultKind::Comparison)) {
+    if !lists(PLAN) && (lists("sweep.json") || kind.is_some_and(|kind| kind != ResultKind::Store)) {
         return Err(elsewhere(format!("{name} contains results of an earlier layout, without {PLAN}")).into());
     }
     OutputDir::settled(open, |output| {
@@ -150,13 +142,13 @@ pub(crate) fn replaceable(
             .filter_map(|name| name.parent().map(Path::to_path_buf))
             .try_for_each(|folder| output.admit_folder(&folder))
     })?;
-    let there = match SweepPlan::read(directory) {
+    let there = match Plan::read(directory) {
         Ok(Some(there)) => there,
         Ok(None) => return Ok(()),
         Err(ReportError::Content { .. }) if replace => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let (same, version) = (there.scenario_hash == plan.scenario_hash, there.version == plan.version);
+    let (same, version) = (there.ground == plan.ground, there.version == plan.version);
     let has_runs = || there.runs.iter().any(|run| is_complete_run(&store_directory(directory, &run.run)));
     if replace || same && version || !has_runs() {
         return Ok(());
@@ -189,9 +181,9 @@ pub(crate) fn with_what_is_done(error: RunError, finished: usize, of: usize) -> 
 
 impl Store {
     /// Writes the plan, unless it is there.
-    pub(crate) fn write_plan(&self, plan: &SweepPlan) -> Result<(), RunError> {
+    pub(crate) fn write_plan(&self, plan: &Plan) -> Result<(), RunError> {
         let _alone = self.exclusive()?;
-        if SweepPlan::read(&self.directory).ok().flatten().is_none_or(|there| there != *plan) {
+        if Plan::read(&self.directory).ok().flatten().is_none_or(|there| there != *plan) {
             write_plan(plan, &self.directory)?;
         }
         Ok(())
@@ -199,13 +191,13 @@ impl Store {
 
     /// Makes the names of a comparison's finished runs, `runs/SCHEME/seedN`: links to their directories. Names of other
     /// runs are removed. Without links, `plan.json` leads from names to directories.
-    pub(crate) fn name_runs(&self, plan: &SweepPlan) -> Result<(), Refused> {
+    pub(crate) fn name_runs(&self, plan: &Plan) -> Result<(), Refused> {
         let finished = plan.runs.iter().filter(|run| self.is_finished(&run.run));
         let names: BTreeMap<PathBuf, &str> = finished.map(|run| (self.name(plan, run), run.run.as_str())).collect();
         self.put_names(&names).map_err(|error| self.refused(&error))
     }
 
-    fn name(&self, plan: &SweepPlan, run: &SweepRun) -> PathBuf {
+    fn name(&self, plan: &Plan, run: &PlannedRun) -> PathBuf {
         store_directory(&self.directory, &plan.run_name(run))
     }
 
@@ -493,6 +485,11 @@ fn host() -> String {
     let name: String =
         name.unwrap_or_default().trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.is_empty() { "unknown".into() } else { name }
+}
+
+pub(crate) fn directory_error(directory: &Path, error: &io::Error) -> ScenarioError {
+    ScenarioError::new(format!("the directory {} cannot be used for results: {error}", directory.display()))
+        .help("give a directory that can be written with --out DIR")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{BenchError, CaseResult};
 use anabranch_scenario::{backend::SIMULATOR, machine::cpu_seconds, scenario::Scenario};
-use anabranch_study::results::run;
+use anabranch_study::{compare::Permission, error::RunError, results::run, single::Single};
 
 /// Writing of the tables of a run as CSV and Parquet, with summary and manifest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,12 +22,13 @@ impl Written {
 
 /// Runs `scenario` once more, and writes its results into a temporary directory.
 pub(super) fn write(scenario: &Scenario, measured: &CaseResult) -> Result<Written, BenchError> {
-    let ran =
-        run(scenario, &SIMULATOR, 1, &|_| (), &mut |_| true).map_err(|error| BenchError::Write(error.to_string()))?;
+    let failed = |error: RunError| BenchError::Write(error.to_string());
+    let ran = run(scenario, &SIMULATOR, 1, &|_| Ok(()), &mut |_| true).map_err(failed)?;
     measured.same(&ran.result, 1)?;
     let directory = tempfile::tempdir().map_err(|error| BenchError::Write(error.to_string()))?;
     let before = cpu_seconds();
-    ran.write(directory.path()).map_err(|error| BenchError::Write(error.to_string()))?;
+    let single = Single::new(scenario, &SIMULATOR, directory.path(), Permission::default());
+    single.and_then(|single| single.write(&ran)).map_err(failed)?;
     let cpu_seconds = cpu_seconds().zip(before).map(|(after, before)| after - before);
     Ok(Written { rows: (ran.result.flows.len() + ran.result.links.len()) as u64, cpu_seconds })
 }

@@ -12,7 +12,7 @@ use crate::{
     error::ReportError,
     json::{read_json, to_json},
     manifest::{FileEntry, Manifest},
-    names::PAGE,
+    names::{PAGE, PLAN},
     output::{Inputs, OutputDir},
     staging::Staging,
 };
@@ -45,10 +45,13 @@ pub fn write_agreement(
         FileEntry::new("agreement.json", "both tables in one", vec![]),
         FileEntry::page(),
     ];
+    let there = staging.target().manifest().cloned().unwrap_or_default();
+    files.extend(there.files.iter().filter(|file| file.open || file.name == PLAN).cloned());
     let mut manifest = Manifest::default();
     let mut runs = BTreeMap::new();
     for side in sides {
         let meaning = format!("the comparison on the backend `{}`, with a manifest of its own", side.backend);
+        files.retain(|file| file.name != side.backend);
         files.push(FileEntry::open(&side.backend, &meaning));
         let Some(there) = Manifest::read(&directory.join(&side.backend))? else { continue };
         runs.extend(there.runs.iter().map(|(run, rows)| (format!("{}/{run}", side.backend), rows.clone())));

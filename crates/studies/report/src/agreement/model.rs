@@ -9,7 +9,7 @@ use crate::{
     statistics::{Estimate, mean},
     store::is_complete_run,
     summary::Summary,
-    sweep::SweepPlan,
+    sweep::Plan,
 };
 use serde::Serialize;
 use std::{
@@ -126,7 +126,7 @@ impl Side {
     /// [`ReportError`] if it cannot be read.
     pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
         let directory = directory.join(backend);
-        let runs = match SweepPlan::read(&directory)? {
+        let runs = match Plan::read(&directory)? {
             None => vec![],
             Some(plan) => {
                 let mut runs = vec![];

@@ -9,7 +9,7 @@ mod plan;
 mod tables;
 
 pub use model::Sweep;
-pub use plan::{SweepAxis, SweepPlan, SweepRun};
+pub use plan::{Axis, Plan, PlannedRun};
 
 use crate::{
     error::ReportError,
@@ -29,8 +29,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn labels(plan: &SweepPlan) -> Vec<Label> {
-    let axis = |axis: &SweepAxis| {
+fn labels(plan: &Plan) -> Vec<Label> {
+    let axis = |axis: &Axis| {
         let kind = match () {
             () if axis.values.iter().all(|value| value.parse::<i64>().is_ok()) => ColumnKind::Integer,
             () if axis.values.iter().all(|value| value.parse::<f64>().is_ok()) => ColumnKind::Real,
@@ -100,7 +100,7 @@ fn report_sweep_in(
     if rows {
         let finished = sweep.plan.runs.iter().zip(&sweep.states);
         let finished = finished.filter(|(_, state)| matches!(state, RunState::Finished { .. }));
-        let member = |run: &SweepRun| {
+        let member = |run: &PlannedRun| {
             let values = sweep.plan.values(run.point).into_iter().map(str::to_string);
             let entry = sweep.plan.entries[run.entry].clone();
             Member {
@@ -135,7 +135,7 @@ fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], state: &str) -> Manif
     files.push(FileEntry::page());
     let finished = sweep.plan.runs.iter().zip(&sweep.states);
     let finished = finished.filter(|(_, state)| matches!(state, RunState::Finished { .. }));
-    let rows = |(run, _): (&SweepRun, &RunState)| {
+    let rows = |(run, _): (&PlannedRun, &RunState)| {
         let manifest = Manifest::read(&store_directory(dir, &run.run)).ok().flatten()?;
         Some((run.run.clone(), manifest.rows_digest()?))
     };
@@ -149,7 +149,7 @@ fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], state: &str) -> Manif
 }
 
 fn fingerprints(sweep: &Sweep) -> BTreeMap<String, String> {
-    let of = |(run, state): (&SweepRun, &RunState)| match state {
+    let of = |(run, state): (&PlannedRun, &RunState)| match state {
         RunState::Finished { fingerprint, .. } => Some((run.run.clone(), fingerprint.clone()?)),
         _ => None,
     };

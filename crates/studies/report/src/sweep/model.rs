@@ -1,4 +1,4 @@
-use super::plan::SweepPlan;
+use super::plan::Plan;
 use crate::{
     comparison::{ALL, Comparison, METRICS},
     error::ReportError,
@@ -21,7 +21,7 @@ pub(crate) enum RunState {
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// Plan of the sweep.
-    pub plan: SweepPlan,
+    pub plan: Plan,
     /// Comparison of the finished runs at each point; `None` if there are none.
     pub comparisons: Vec<Option<Comparison>>,
     /// State of each run of the plan.
@@ -34,7 +34,7 @@ impl Sweep {
     /// # Errors
     /// [`ReportError`] if a file cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
-        let Some(plan) = SweepPlan::read(dir)? else { return Ok(None) };
+        let Some(plan) = Plan::read(dir)? else { return Ok(None) };
         let mut comparisons = vec![];
         let mut states = vec![];
         for runs in plan.runs.chunk_by(|a, b| a.point == b.point) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A key with its values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SweepAxis {
+pub struct Axis {
     /// The key of the scenario.
     pub key: String,
     /// Values, as on the command line.
@@ -23,7 +23,7 @@ pub struct SweepAxis {
     pub meaning: String,
 }
 
-impl SweepAxis {
+impl Axis {
     /// Returns the meaning of the key, else the key, up to the first semicolon or full stop.
     pub(crate) fn words(&self) -> &str {
         let end = self.meaning.find([';', '.', ':']).unwrap_or(self.meaning.len());
@@ -64,20 +64,23 @@ impl SweepAxis {
 
 /// One run of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SweepRun {
+pub struct PlannedRun {
     /// Index of the point.
     pub point: usize,
-    /// Index of the load balancer or variant in [`SweepPlan::entries`].
+    /// Index of the load balancer or variant in [`Plan::entries`].
     pub entry: usize,
     /// Seed.
     pub seed: u64,
+    /// Index of the backend in [`Plan::backends`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub backend: usize,
     /// Hash of the run, the name of its directory in `runs`. Several runs may share one.
     pub run: String,
 }
 
 /// Plan of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SweepPlan {
+pub struct Plan {
     /// Name of the scenario.
     pub name: String,
     /// Version of the project.
@@ -88,26 +91,34 @@ pub struct SweepPlan {
     pub scenario: String,
     /// Hash of that scenario, 16 hexadecimal digits.
     pub scenario_hash: String,
+    /// Hash of what all runs share without keys: the scenario except load balancers and seed, 16 hexadecimal digits.
+    pub ground: String,
     /// The keys with their values.
-    pub axes: Vec<SweepAxis>,
+    pub axes: Vec<Axis>,
     /// `true` if the values of all keys change together (`zip`), instead of every value with every other.
     pub zip: bool,
     /// The load balancers and variants.
     pub entries: Vec<String>,
     /// The entry that the others are compared with.
     pub baseline: String,
+    /// The backends, if there are several: the others are compared with the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<String>,
+    /// `true` for one run that is shown by itself, not compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
     /// The seeds.
     pub seeds: Vec<u64>,
     /// Plan by which a comparison adds seeds until its differences are decided; absent if their number is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_decided: Option<Sequential>,
     /// All runs: point by point, seed by seed.
-    pub runs: Vec<SweepRun>,
+    pub runs: Vec<PlannedRun>,
 }
 
-impl SweepPlan {
+impl Plan {
     /// Returns point and load balancer of a run as one name: `load = 0.3, ecmp`.
-    pub fn scheme_at(&self, run: &SweepRun) -> String {
+    pub fn scheme_at(&self, run: &PlannedRun) -> String {
         let (point, entry) = (self.point_name(run.point), &self.entries[run.entry]);
         if point.is_empty() { entry.clone() } else { format!("{point}, {entry}") }
     }
@@ -157,14 +168,36 @@ impl SweepPlan {
         self.axes.is_empty()
     }
 
-    /// Returns the name of a run: `prime/seed1` in a comparison, its hash in a sweep.
-    pub fn run_name(&self, run: &SweepRun) -> String {
-        if self.is_comparison() { run_name(&self.entries[run.entry], run.seed) } else { run.run.clone() }
+    /// Returns the name of a run: `prime/seed1` in a comparison, `sim/prime/seed1` in one of backends, its hash in a sweep.
+    pub fn run_name(&self, run: &PlannedRun) -> String {
+        if !self.is_comparison() {
+            return run.run.clone();
+        }
+        let name = run_name(&self.entries[run.entry], run.seed);
+        self.backends.get(run.backend).map_or(name.clone(), |backend| format!("{backend}/{name}"))
+    }
+
+    /// Returns `true` if tables and figures of both plans have the same form: those of one are replaced by the other's.
+    pub(crate) fn is_alike(&self, other: &Plan) -> bool {
+        let keys = |plan: &Plan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
+        keys(self) == keys(other) && self.backends == other.backends && self.is_run == other.is_run
+    }
+
+    /// Joins the plans of several backends, each with its name, over the same scenario.
+    pub fn of_backends<'n>(plans: impl IntoIterator<Item = (&'n str, Plan)>) -> Self {
+        let mut joined = Plan::default();
+        for (backend, (name, plan)) in plans.into_iter().enumerate() {
+            let (mut backends, mut runs) = (joined.backends, joined.runs);
+            backends.push(name.to_string());
+            runs.extend(plan.runs.iter().map(|run| PlannedRun { backend, ..run.clone() }));
+            joined = Plan { backends, runs, ..plan };
+        }
+        joined
     }
 
     /// Returns the directory of the run of `entry` and `seed` in a comparison in `dir`.
     pub fn directory(&self, dir: &Path, entry: &str, seed: u64) -> Option<PathBuf> {
-        let own = |run: &&SweepRun| run.seed == seed && self.entries[run.entry] == entry;
+        let own = |run: &&PlannedRun| run.seed == seed && self.entries[run.entry] == entry;
         self.runs.iter().find(own).map(|run| store_directory(dir, &run.run))
     }
 
@@ -198,23 +231,26 @@ impl SweepPlan {
     }
 }
 
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn axis(key: &str, values: &[&str]) -> SweepAxis {
-        SweepAxis { key: key.into(), values: values.iter().map(ToString::to_string).collect(), ..SweepAxis::default() }
+    fn axis(key: &str, values: &[&str]) -> Axis {
+        Axis { key: key.into(), values: values.iter().map(ToString::to_string).collect(), ..Axis::default() }
     }
 
     #[test]
     fn axes_are_titled_by_their_meaning_and_common_unit() {
         let meaning = "Rate of every link; a cable has two.".to_string();
-        let rate =
-            SweepAxis { numbers: vec![1e11, 4e11], meaning, ..axis("topology.link_rate", &["100Gbps", "400Gbps"]) };
+        let rate = Axis { numbers: vec![1e11, 4e11], meaning, ..axis("topology.link_rate", &["100Gbps", "400Gbps"]) };
         assert_eq!(rate.title(|_| true), "Rate of every link [Gbit/s]");
         assert_eq!(rate.title(|title| title.len() < 24), "Link rate [Gbit/s]");
         assert_eq!(rate.ticks(), ["100", "400"]);
-        let mixed = SweepAxis { numbers: vec![1e3, 1e6], ..axis("workload.0.size", &["1kB", "1MB"]) };
+        let mixed = Axis { numbers: vec![1e3, 1e6], ..axis("workload.0.size", &["1kB", "1MB"]) };
         assert_eq!((mixed.title(|_| true), mixed.ticks()), ("Workload.0.size".to_string(), mixed.values.clone()));
         // Words of one length are no numbers with a unit.
         assert_eq!(axis("topology.kind", &["fat-tree", "fat-tree"]).unit(), "");
@@ -223,12 +259,11 @@ mod tests {
     #[test]
     fn points_of_grid_and_zip() {
         let axes = vec![axis("a", &["1", "2"]), axis("b", &["x", "y", "z"])];
-        let grid = SweepPlan { axes: axes.clone(), ..SweepPlan::default() };
+        let grid = Plan { axes: axes.clone(), ..Plan::default() };
         assert_eq!(grid.points(), 6);
         let values: Vec<Vec<&str>> = (0..6).map(|point| grid.values(point)).collect();
         assert_eq!(values[..4], [["1", "x"], ["1", "y"], ["1", "z"], ["2", "x"]]);
-        let zip =
-            SweepPlan { axes: vec![axes[1].clone(), axis("c", &["7", "8", "9"])], zip: true, ..SweepPlan::default() };
+        let zip = Plan { axes: vec![axes[1].clone(), axis("c", &["7", "8", "9"])], zip: true, ..Plan::default() };
         assert_eq!((zip.points(), zip.values(2)), (3, vec!["z", "9"]));
     }
 }

@@ -1,6 +1,6 @@
 use super::{
     model::{RunState, Sweep},
-    plan::{SweepPlan, SweepRun},
+    plan::{Plan, PlannedRun},
 };
 use crate::{
     comparison::{Comparison, ComparisonRow, METRICS, Metric},
@@ -11,7 +11,7 @@ use crate::{
     wording::{self, INTERVAL},
 };
 
-type CellOf = fn(&SweepPlan, &SweepRun, &RunState) -> String;
+type CellOf = fn(&Plan, &PlannedRun, &RunState) -> String;
 
 /// Columns of `runs.csv` between the keys and the metrics.
 const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
@@ -79,7 +79,7 @@ impl Sweep {
 
     /// Returns the content of `runs.csv`: a row per run of the plan.
     pub fn runs_csv(&self) -> String {
-        let row = |(run, state): (&SweepRun, &RunState)| {
+        let row = |(run, state): (&PlannedRun, &RunState)| {
             let values = self.plan.values(run.point).into_iter().map(str::to_string);
             let own = RUN_COLUMNS.iter().map(|(_, _, _, cell)| cell(&self.plan, run, state));
             let known = if let RunState::Finished { metrics, .. } = state { metrics.as_slice() } else { &[] };

@@ -18,7 +18,7 @@ use crate::{
     read::read_summary,
     staging::Staging,
     summary::Summary,
-    sweep::SweepPlan,
+    sweep::Plan,
     tables::{ColumnKind, Frame, TABLES},
 };
 use fabric::Fabric;
@@ -55,7 +55,7 @@ pub fn viewed_runs(
             )),
         };
     }
-    let Some(plan) = SweepPlan::read(dir)? else { return Err(ReportError::NoResults { path: dir.to_path_buf() }) };
+    let Some(plan) = Plan::read(dir)? else { return Err(ReportError::NoResults { path: dir.to_path_buf() }) };
     if !plan.is_comparison() {
         return Err(wrong("this is a sweep".into(), "give one or two of its runs, DIR/runs/HASH; runs.csv lists them"));
     }

@@ -4,8 +4,8 @@ use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
-    Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, store_directory,
-    write_plan, write_view,
+    Axis, Formats, Inputs, LinkFault, OutputFile, Plan, PlannedRun, WorkloadMeta, report, store_directory, write_plan,
+    write_view,
 };
 use anabranch_units::Time;
 use std::{
@@ -61,13 +61,13 @@ fn pages_load_in_a_browser() {
 }
 
 fn sweep(dir: &Path) -> PathBuf {
-    let axis = |key: &str, values: &[&str], numbers: &[f64]| SweepAxis {
+    let axis = |key: &str, values: &[&str], numbers: &[f64]| Axis {
         key: key.to_string(),
         values: values.iter().map(ToString::to_string).collect(),
         numbers: numbers.to_vec(),
-        ..SweepAxis::default()
+        ..Axis::default()
     };
-    let mut plan = SweepPlan {
+    let mut plan = Plan {
         name: "Web search on a 128-host leaf-spine".to_string(),
         axes: vec![
             axis("workload.0.load", &["0.3", "0.6", "0.9"], &[0.3, 0.6, 0.9]),
@@ -76,7 +76,7 @@ fn sweep(dir: &Path) -> PathBuf {
         entries: SCHEMES.iter().map(|scheme| scheme.name.to_string()).collect(),
         baseline: "ecmp".to_string(),
         seeds: vec![1, 2],
-        ..SweepPlan::default()
+        ..Plan::default()
     };
     for point in 0..plan.points() {
         for (entry, scheme) in SCHEMES.iter().enumerate() {
@@ -86,7 +86,7 @@ fn sweep(dir: &Path) -> PathBuf {
                 let result = run(&worse, seed, 400, false);
                 let own = store_directory(dir, &hash);
                 common::write_run(&own, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET).unwrap();
-                plan.runs.push(SweepRun { point, entry, seed, run: hash });
+                plan.runs.push(PlannedRun { point, entry, seed, backend: 0, run: hash });
             }
         }
     }

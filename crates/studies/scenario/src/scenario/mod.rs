@@ -412,7 +412,18 @@ impl Scenario {
 
     /// Returns 64 bits over all that a run depends on: scenario with defaults, contents of its files, version.
     pub fn hash(&self) -> u64 {
-        let mut document = self.document(|path| self.folder.content(path), false);
+        self.hash_of(self.document(|path| self.folder.content(path), false))
+    }
+
+    /// Returns 64 bits over all but load balancers and seed: what runs that are compared share.
+    pub fn ground(&self) -> u64 {
+        let one = self.with_seed(1);
+        let mut document = one.document(|path| one.folder.content(path), false);
+        document.remove("load_balancer");
+        one.hash_of(document)
+    }
+
+    fn hash_of(&self, mut document: Table) -> u64 {
         let mut run = document::table([], &self.run);
         // The limit decides whether a run begins, not its results.
         run.remove("memory_limit");

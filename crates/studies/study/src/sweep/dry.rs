@@ -1,7 +1,7 @@
 //! Estimate of the time and memory of a sweep, measured on one of its runs.
 
 use super::Sweep;
-use crate::{error::RunError, results::run_setup};
+use crate::{error::RunError, results::run};
 use anabranch_scenario::machine::{Memory, peak_rss_bytes, reset_peak_rss, resident};
 use std::{
     path::Path,
@@ -59,12 +59,12 @@ impl Sweep {
         reset_peak_rss();
         let (before, started) = (resident(), Instant::now());
         let mut share = 0.0;
-        let outcome = run_setup(&scenario, self.entries.backend(), 1, &|_| Ok(()), &mut |progress| {
+        let outcome = run(&scenario, self.entries.backend(), 1, &|_| Ok(()), &mut |progress| {
             share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
             started.elapsed() < patience && !interrupted()
         });
         let stopped = match outcome {
-            Ok((_, result, _)) => result.interrupted,
+            Ok(ran) => ran.result.interrupted,
             Err(RunError::Interrupted) => true,
             Err(error) => return Err(error),
         };

@@ -6,6 +6,7 @@ use crate::{
     compare::check,
     error::RunError,
     hold::Hold,
+    place::Place,
     schedule::Observer,
     store::{Again, Store, is_due, replaceable, with_what_is_done},
 };
@@ -48,7 +49,7 @@ pub struct Swept {
 
 struct Execution<'s> {
     sweep: &'s Sweep,
-    directory: &'s Path,
+    place: &'s Place,
     store: Store,
     again: Again,
 }
@@ -63,7 +64,7 @@ impl Runs for Sweep {
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         Sweep::scenario(self, number)
     }
-    fn backend(&self) -> &BackendEntry {
+    fn backend(&self) -> &'static BackendEntry {
         self.entries.backend()
     }
 }
@@ -90,16 +91,16 @@ impl Sweep {
         self.share(options.task).into_iter().filter(due).collect()
     }
 
-    /// Does the runs that are missing in the store `directory`. A failed run is recorded and does not stop the others.
+    /// Does the runs that are missing in the store of `place`. A failed run is recorded and does not stop the others.
     ///
     /// # Errors
     /// [`RunError`] where a point cannot be run at all (reported first), another sweep is in the way, or nothing can be
     /// written.
-    pub fn execute(&self, directory: &Path, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
-        let (share, jobs) = (self.share(options.task), self.due(directory, &options));
-        let store = self.open(directory, &jobs, options.replace, observer)?;
+    pub fn execute(&self, place: &Place, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
+        let (share, jobs) = (self.share(options.task), self.due(place.runs(), &options));
+        let store = self.open(place, &jobs, options.replace, observer)?;
         let there = share.len() - jobs.len();
-        let execution = Execution { sweep: self, directory, store, again: options.again };
+        let execution = Execution { sweep: self, place, store, again: options.again };
         let threads = match jobs.first() {
             Some(first) => self.entries.backend().threads(&self.scenario(*first)?, options.threads),
             None => options.threads,
@@ -113,21 +114,13 @@ impl Sweep {
     /// # Errors
     /// As [`Sweep::execute`].
     pub fn prepare(&self, directory: &Path, options: &Options, observer: &dyn Observer) -> Result<(), RunError> {
-        self.open(directory, &self.due(directory, options), options.replace, observer).map(|_| ())
+        self.open(&Place::one(directory), &self.due(directory, options), options.replace, observer).map(|_| ())
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        jobs: &[usize],
-        replace: bool,
-        observer: &dyn Observer,
-    ) -> Result<Store, RunError> {
-        replaceable(directory, &self.plan, &self.inputs(), replace)?;
+    fn open(&self, place: &Place, jobs: &[usize], replace: bool, observer: &dyn Observer) -> Result<Store, RunError> {
+        replaceable(place.tables(), &self.plan, &self.inputs(), replace)?;
         self.check(jobs, observer)?;
-        let store = Store::open(directory)?;
-        store.write_plan(&self.plan)?;
-        Ok(store)
+        place.open(&self.plan)
     }
 
     /// Sets up the first run of each point whole, and checks the load balancers of the others on its graph.
@@ -158,7 +151,7 @@ impl Execution<'_> {
         observer: &dyn Observer,
     ) -> Result<Swept, RunError> {
         let _hold = Hold::take();
-        let missing = self.sweep.missing(self.directory);
+        let missing = self.sweep.missing(self.place.runs());
         if let Some(error) = fatal {
             return Err(with_what_is_done(error, self.sweep.order.len() - missing.len(), self.sweep.order.len()));
         }
@@ -168,7 +161,7 @@ impl Execution<'_> {
         };
         let failure = |number: &usize| {
             let run = &self.sweep.plan.runs[*number].run;
-            let failed = FailedRun::read(self.directory, run).ok()??;
+            let failed = FailedRun::read(self.place.runs(), run).ok()??;
             Some((self.sweep.name(*number), failed.error))
         };
         Ok(Swept {
@@ -183,20 +176,20 @@ impl Execution<'_> {
 
     /// Does nothing for tables over exactly these runs; `None` where no run is finished.
     fn report(&self) -> Result<Option<(Table, PathBuf)>, RunError> {
-        let _alone = self.store.exclusive()?;
-        let plan = &self.sweep.plan;
+        let (plan, directory) = (&self.sweep.plan, self.place.tables());
+        let _alone = self.place.show(plan)?;
         let finished = |run: &str| if self.store.is_finished(run) { '+' } else { '-' };
         let standing: String = plan.runs.iter().map(|run| finished(&run.run)).collect();
         let text = serde_json::to_string(plan).unwrap_or_default();
         let digest = format!("{:016x}", name_key(&format!("{text} {standing}")));
-        let page = self.directory.join("report.html");
-        let there = Manifest::read(self.directory)?.is_some_and(|there| there.run_states == digest) && page.exists();
+        let page = directory.join("report.html");
+        let there = Manifest::read(directory)?.is_some_and(|there| there.run_states == digest) && page.exists();
         if there && self.again != Again::All {
-            return Ok(Table::read(self.directory)?.map(|table| (table, page)));
+            return Ok(Table::read(directory)?.map(|table| (table, page)));
         }
         if !standing.contains('+') {
             return Ok(None);
         }
-        Ok(Some(report_sweep(self.directory, true, &digest)?))
+        Ok(Some(report_sweep(directory, true, &digest)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::over::{axis_from, axis_of};
 use crate::entries::Request;
-use anabranch_report::SweepAxis;
+use anabranch_report::Axis;
 use anabranch_scenario::{
     document,
     error::ScenarioError,
@@ -20,7 +20,7 @@ pub struct SweepFile {
     /// The scenario: a file, or the name of a ready-made one.
     pub scenario: String,
     /// The keys and their values.
-    pub axes: Vec<SweepAxis>,
+    pub axes: Vec<Axis>,
     /// `true` if the axes advance together, instead of every value with every other.
     pub zip: bool,
     /// Load balancers, variants, seeds, baseline.
@@ -63,7 +63,7 @@ impl SweepFile {
 }
 
 /// Collects the keys below `node`, dotted, with their values: a list, or text such as `"0.3..0.9:0.1"`.
-pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(), ScenarioError> {
+pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<Axis>) -> Result<(), ScenarioError> {
     if let Value::Table(entries) = &node.value {
         for (key, below) in entries {
             let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };

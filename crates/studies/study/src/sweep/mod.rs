@@ -17,7 +17,7 @@ use crate::{
 };
 use anabranch_backend::Clock;
 use anabranch_random::name_key;
-use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
+use anabranch_report::{Axis, Plan, PlannedRun};
 use anabranch_scenario::{
     error::ScenarioError,
     explain,
@@ -39,7 +39,7 @@ const SCENARIO: &str = "scenario";
 /// A sweep with every point checked.
 pub struct Sweep {
     /// Keys, values, entries, seeds and every run with its hash.
-    pub plan: SweepPlan,
+    pub plan: Plan,
     points: Points,
     entries: Entries,
     /// Runs of the plan in the order they are done, each hash once.
@@ -54,7 +54,7 @@ impl Sweep {
     /// # Errors
     /// [`ScenarioError`] where a key, value or entry is wrong, zipped lists differ in length, or there are too many
     /// runs.
-    pub fn new(base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
+    pub fn new(base: Scenario, axes: Vec<Axis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
                 "give --over KEY=A,B,... or --over KEY=A..B:STEP, for example --over workload.0.load=0.3..0.9:0.1",
@@ -66,7 +66,7 @@ impl Sweep {
     /// As [`Sweep::new`], but a single point without keys is a sweep too.
     pub fn planned(
         mut base: Scenario,
-        mut axes: Vec<SweepAxis>,
+        mut axes: Vec<Axis>,
         zip: bool,
         request: &Request,
     ) -> Result<Self, ScenarioError> {
@@ -92,10 +92,11 @@ impl Sweep {
         let entries = Entries::new(&base, request)?;
         let scenario = base.to_toml();
         axes.iter_mut().for_each(|axis| axis.meaning = explain::meaning(&axis.key, &scenario));
-        let plan = SweepPlan {
+        let plan = Plan {
             name: base.name.clone(),
             scenario,
             scenario_hash: format!("{:016x}", base.hash()),
+            ground: format!("{:016x}", base.ground()),
             axes,
             zip,
             ..plan_of(&base, &entries)?
@@ -118,22 +119,18 @@ impl Sweep {
         };
         scenarios.iter_mut().for_each(Scenario::remember_files);
         let entries = Entries::new(&first, request)?;
-        let plan = SweepPlan {
+        let plan = Plan {
             name: format!("{} scenarios", scenarios.len()),
             // The list of scenarios may grow, as the values of a key may.
             scenario_hash: format!("{:016x}", name_key("scenarios")),
-            axes: vec![SweepAxis {
-                key: SCENARIO.into(),
-                values: names,
-                meaning: "Scenario".into(),
-                ..SweepAxis::default()
-            }],
+            ground: format!("{:016x}", name_key("scenarios")),
+            axes: vec![Axis { key: SCENARIO.into(), values: names, meaning: "Scenario".into(), ..Axis::default() }],
             ..plan_of(&first, &entries)?
         };
         Sweep::over(Points::List(scenarios), plan, entries)
     }
 
-    fn over(points_of: Points, mut plan: SweepPlan, entries: Entries) -> Result<Self, ScenarioError> {
+    fn over(points_of: Points, mut plan: Plan, entries: Entries) -> Result<Self, ScenarioError> {
         let zip = plan.zip;
         let lengths = plan.axes.iter().map(|axis| axis.values.len());
         let points = if zip { plan.points() } else { lengths.fold(1usize, usize::saturating_mul) };
@@ -151,7 +148,7 @@ impl Sweep {
             for &seed in &plan.seeds {
                 for (number, entry) in here.iter().enumerate() {
                     let run = run_key(&entry.scenario.with_seed(seed), entries.backend());
-                    plan.runs.push(SweepRun { point, entry: number, seed, run });
+                    plan.runs.push(PlannedRun { point, entry: number, seed, backend: 0, run });
                 }
             }
         }
@@ -212,7 +209,7 @@ impl Sweep {
 }
 
 impl Points {
-    fn scenario(&self, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
+    fn scenario(&self, plan: &Plan, point: usize) -> Result<Scenario, ScenarioError> {
         let base = match self {
             Points::List(scenarios) => return Ok(scenarios[point].clone()),
             Points::Of(base) => base,
@@ -223,13 +220,13 @@ impl Points {
     }
 }
 
-fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<SweepPlan, ScenarioError> {
-    Ok(SweepPlan {
+fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<Plan, ScenarioError> {
+    Ok(Plan {
         version: VERSION.into(),
         commit: COMMIT.into(),
         entries: entries.names().to_vec(),
         baseline: entries.baseline(scenario)?,
         seeds: entries.seeds(scenario)?,
-        ..SweepPlan::default()
+        ..Plan::default()
     })
 }

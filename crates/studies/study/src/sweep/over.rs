@@ -1,6 +1,6 @@
 //! `KEY=A,B,...` and `KEY=A..B:STEP`: a key of the scenario and the values it takes.
 
-use anabranch_report::SweepAxis;
+use anabranch_report::Axis;
 use anabranch_scenario::error::ScenarioError;
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Rate, Time};
 pub const MAX_POINTS: usize = 1_000_000;
 
 /// Reads one `--over`: a list, or a countable range.
-pub fn axis(text: &str) -> Result<SweepAxis, ScenarioError> {
+pub fn axis(text: &str) -> Result<Axis, ScenarioError> {
     let Some((key, values)) = text.split_once('=') else {
         return Err(wrong(text, "there is no `=`"));
     };
@@ -16,7 +16,7 @@ pub fn axis(text: &str) -> Result<SweepAxis, ScenarioError> {
 }
 
 /// Reads the values of `key`.
-pub fn axis_of(key: &str, values: &str) -> Result<SweepAxis, ScenarioError> {
+pub fn axis_of(key: &str, values: &str) -> Result<Axis, ScenarioError> {
     let text = format!("{key}={values}");
     if key.is_empty() {
         return Err(wrong(&text, "there is no key before the `=`"));
@@ -29,7 +29,7 @@ pub fn axis_of(key: &str, values: &str) -> Result<SweepAxis, ScenarioError> {
 }
 
 /// Returns the axis of `key` over `values`, which must be distinct and not empty.
-pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioError> {
+pub fn axis_from(key: &str, values: Vec<String>) -> Result<Axis, ScenarioError> {
     let text = format!("{key}={}", values.join(","));
     if values.is_empty() || values.iter().any(String::is_empty) {
         return Err(wrong(&text, "a value is missing"));
@@ -52,7 +52,7 @@ pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioEr
     let numbers = values.iter().map(|value| number(value)).collect::<Option<Vec<f64>>>();
     let kinds_agree = values.windows(2).all(|pair| kind(&pair[0]) == kind(&pair[1]));
     let numbers = numbers.filter(|_| kinds_agree).unwrap_or_default();
-    Ok(SweepAxis { key: key.to_string(), values, numbers, meaning: String::new() })
+    Ok(Axis { key: key.to_string(), values, numbers, meaning: String::new() })
 }
 
 fn wrong(text: &str, message: &str) -> ScenarioError {

@@ -3,10 +3,10 @@
 use anabranch_report::{Inputs, OutputDir};
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
 use anabranch_study::{
-    directory::take_directory,
+    compare::Permission,
     error::RunError,
     pcap::{Captured, Captures},
-    results::run_into,
+    single::Single,
 };
 use anabranch_testkit::folder;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -76,9 +76,10 @@ fn flag(link: &str, dir: &Path) -> String {
 }
 
 fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Vec<Captured>, RunError> {
-    let taken = take_directory(&dir.join("results"))?;
-    run_into(&scenario(rest), &SIMULATOR, threads, &taken, captures, &|_| {}, &mut |_| true)
-        .map(|(_, captured, _)| captured)
+    let scenario = scenario(rest);
+    let single = Single::new(&scenario, &SIMULATOR, &dir.join("results"), Permission::default())?;
+    let ran = single.execute(&scenario, &SIMULATOR, threads, captures, &|_| {}, &mut |_| true);
+    ran.map(|(_, captured, _)| captured)
 }
 
 fn capture(rest: &str, dir: &Path, threads: usize) -> Vec<Captured> {

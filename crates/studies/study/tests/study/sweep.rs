@@ -4,6 +4,7 @@ use anabranch_scenario::{backend::SIMULATOR, library::load};
 use anabranch_study::{
     Observer, Progress,
     compare::{ComparePlan, Request},
+    place::Place,
     run_key,
     sweep::{Again, Options, Sweep, over},
 };
@@ -129,7 +130,7 @@ fn the_same_tables_in_one_go_interrupted_five_times_and_on_two_threads() {
     let execute = |name: &str, threads: usize, runs: usize| {
         let options = Options { threads, again: Again::No, replace: false, task: None };
         let patience = Patience(AtomicUsize::new(runs));
-        sweep.execute(&root.join(name), options, &patience).unwrap_or_else(|error| panic!("{error:?}"))
+        sweep.execute(&Place::one(&root.join(name)), options, &patience).unwrap_or_else(|error| panic!("{error:?}"))
     };
     let all = usize::MAX;
     assert_eq!(execute("one", 1, all).missing, 0);

@@ -7,8 +7,8 @@ use anabranch_outcome::{
 };
 use anabranch_random::Stream;
 use anabranch_report::{
-    Comparison, FctKind, Formats, Provenance, ReportError, RunMeta, Summary, SweepPlan, SweepRun, WorkloadMeta,
-    run_name, store_directory, write_plan,
+    Comparison, FctKind, Formats, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name,
+    store_directory, write_plan,
 };
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
@@ -337,17 +337,22 @@ pub(crate) fn compared(dir: &Path, runs: &[Summary], schemes: &[String], baselin
     let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
-    let run =
-        |seed: u64, (entry, scheme): (usize, &String)| SweepRun { point: 0, entry, seed, run: run_name(scheme, seed) };
+    let run = |seed: u64, (entry, scheme): (usize, &String)| PlannedRun {
+        point: 0,
+        entry,
+        seed,
+        backend: 0,
+        run: run_name(scheme, seed),
+    };
     let planned = seeds.iter().flat_map(|seed| schemes.iter().enumerate().map(|entry| run(*seed, entry))).collect();
-    let plan = SweepPlan {
+    let plan = Plan {
         name: "Web search on a 128-host leaf-spine".into(),
         version: "0.1.0".into(),
         entries: schemes.to_vec(),
         baseline: baseline.into(),
         seeds: seeds.clone(),
         runs: planned,
-        ..SweepPlan::default()
+        ..Plan::default()
     };
     write_plan(&plan, dir).unwrap();
     anabranch_report::write_comparison(dir, runs, 2, &provenance()).unwrap()

@@ -1,0 +1,172 @@
+//! One run that is shown by itself: a plan of one in a store, whose tables are in the directory of the store too.
+
+use crate::{
+    compare::Permission,
+    error::RunError,
+    pcap::{Captured, Captures},
+    results::{Ran, run},
+    run_key,
+    store::{Store, Written, replaceable},
+};
+use anabranch_backend::{Progress, Setup};
+use anabranch_report::{
+    Attempt, Formats, PLAN, Plan, PlannedRun, SeriesSums, Summary, disk, is_complete_run, is_intact, read_summary,
+    show_run, store_directory,
+};
+use anabranch_scenario::{
+    ScenarioError,
+    backend::BackendEntry,
+    machine::{COMMIT, VERSION},
+    scenario::Scenario,
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The directory of one run.
+#[derive(Clone, Debug)]
+pub struct Single {
+    directory: PathBuf,
+    plan: Plan,
+    again: bool,
+    /// `true` if the directory had results before.
+    was_there: bool,
+}
+
+impl Single {
+    /// Plans the run of `scenario` with its seed in `directory`, to be done again if it is finished there and `again` is
+    /// permitted. Tables of another scenario are replaced only with permission; runs stay.
+    ///
+    /// # Errors
+    /// [`RunError`] that names what is in the way.
+    pub fn new(
+        scenario: &Scenario,
+        backend: &BackendEntry,
+        directory: &Path,
+        permission: Permission,
+    ) -> Result<Self, RunError> {
+        let plan = Plan {
+            name: scenario.name.clone(),
+            version: VERSION.into(),
+            commit: COMMIT.into(),
+            scenario: scenario.to_toml(),
+            scenario_hash: format!("{:016x}", scenario.hash()),
+            ground: format!("{:016x}", scenario.ground()),
+            entries: vec![scenario.scheme().to_string()],
+            baseline: scenario.scheme().to_string(),
+            seeds: vec![scenario.seed],
+            is_run: true,
+            runs: vec![PlannedRun {
+                point: 0,
+                entry: 0,
+                seed: scenario.seed,
+                backend: 0,
+                run: run_key(scenario, backend),
+            }],
+            ..Plan::default()
+        };
+        replaceable(directory, &plan, &scenario.inputs(), permission.replace)?;
+        let was_there = fs::symlink_metadata(directory.join("manifest.json")).is_ok();
+        Ok(Single { directory: directory.to_path_buf(), plan, again: permission.again, was_there })
+    }
+
+    /// Creates the store before the run begins, so that a disk that cannot be written is found first.
+    ///
+    /// # Errors
+    /// [`RunError`] where the directory cannot be written.
+    pub fn begin(&self) -> Result<(), RunError> {
+        Store::open(&self.directory)?.write_plan(&self.plan)
+    }
+
+    /// Removes what [`Single::begin`] made, unless there was something before.
+    fn undo(&self) {
+        let mut parts = vec![self.directory.join("manifest.json"), self.directory.join(PLAN)];
+        let is_file = |path: &PathBuf| path.is_file();
+        let has_more =
+            |folder: &str| fs::read_dir(self.directory.join(folder)).is_ok_and(|mut found| found.next().is_some());
+        let folders = ["runs", "failed", ".writing", ".claims"];
+        if self.was_there || folders.into_iter().any(has_more) || self.directory.join("starts.log").exists() {
+            return;
+        }
+        parts.retain(is_file);
+        parts.iter().for_each(|file| drop(disk::remove_file(file)));
+        folders.iter().for_each(|folder| drop(disk::remove_directory(&self.directory.join(folder))));
+        let _ = disk::remove_directory(&self.directory);
+    }
+
+    fn run(&self) -> &str {
+        &self.plan.runs[0].run
+    }
+
+    /// Shows the run if the store has it undamaged and it is not to be repeated, and returns its summary.
+    ///
+    /// # Errors
+    /// [`RunError`] where it cannot be read or shown.
+    pub fn finished(&self) -> Result<Option<Summary>, RunError> {
+        let place = store_directory(&self.directory, self.run());
+        if self.again || !is_complete_run(&place) || !is_intact(&place) {
+            return Ok(None);
+        }
+        self.begin()?;
+        self.show(&Store::open(&self.directory)?)?;
+        Ok(read_summary(&place)?)
+    }
+
+    /// Does the run on `threads` threads and writes it, and `captures` to their files. `warn` gets reasons to doubt the
+    /// results, before the run takes its time. Also returns the sums of its series, for [`anabranch_report::report_run`].
+    ///
+    /// # Errors
+    /// [`RunError`]; the directory is created only for a run that begins.
+    pub fn execute(
+        &self,
+        scenario: &Scenario,
+        backend: &'static BackendEntry,
+        threads: usize,
+        captures: &Captures,
+        warn: &dyn Fn(&str),
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Summary, Vec<Captured>, SeriesSums), RunError> {
+        let prepare = |setup: &mut Setup| {
+            captures.ask(setup)?;
+            scenario.check(setup, backend)?;
+            scenario.foresight(setup, backend).iter().for_each(|warning| warn(warning));
+            self.begin()
+        };
+        let ran = run(scenario, backend, threads, &prepare, progress).inspect_err(|_| self.undo())?;
+        let files = captures.write(&ran.setup, &ran.result)?;
+        let summary = self.write(&ran)?;
+        Ok((summary, files.publish()?, SeriesSums::of(&ran.result)))
+    }
+
+    /// Writes the result of the run: into the store, or, where it was interrupted, into the directory alone.
+    ///
+    /// # Errors
+    /// [`RunError`] where it cannot be written.
+    pub fn write(&self, ran: &Ran) -> Result<Summary, RunError> {
+        if !self.directory.is_dir() {
+            let message = format!("{} was moved or removed during the run", self.directory.display());
+            return Err(ScenarioError::new(message).help("its results are lost; run it again").into());
+        }
+        let store = Store::open(&self.directory)?;
+        store.write_plan(&self.plan)?;
+        if ran.result.interrupted {
+            return Ok(ran.write_part(&self.directory)?);
+        }
+        let aside = store.aside_unclaimed(self.run())?;
+        disk::remove_directory(&aside.path).map_err(|error| store.refused(&error))?;
+        let attempt = Attempt { host: store.host.clone(), attempts: 1 };
+        let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt)?;
+        // A run that another process has finished meanwhile stays, unless it is damaged.
+        let replace = self.again || !is_intact(&store_directory(&self.directory, self.run()));
+        store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace }])?;
+        self.show(&store)?;
+        Ok(summary)
+    }
+
+    fn show(&self, store: &Store) -> Result<(), RunError> {
+        let _alone = store.exclusive()?;
+        store.name_runs(&self.plan)?;
+        Ok(show_run(&self.plan, &self.directory)?)
+    }
+}
