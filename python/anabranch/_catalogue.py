@@ -70,7 +70,7 @@ def explain(name: str) -> Explanation:
 
 
 def list_(kind: str) -> list[Entry]:
-    """Lists the entries of a kind: `schemes`, `topologies`, `transports`, `workloads` or `scenarios`."""
+    """Lists the entries of a kind: `schemes`, `topologies`, `transports`, `workloads`, `scenarios` or `paper-scenarios`."""
     return [Entry(*entry) for entry in _native.catalogue(kind)]
 
 

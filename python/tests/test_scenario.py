@@ -189,7 +189,7 @@ def test_check_says_what_a_run_would_refuse() -> None:
 
 def test_the_catalogue() -> None:
     assert "prime" in {entry.name for entry in ab.list("schemes")}
-    assert len(ab.list("scenarios")) == len(READY_MADE)
+    assert {entry.name for kind in ("scenarios", "paper-scenarios") for entry in ab.list(kind)} == set(READY_MADE)
     prime = ab.explain("prime")
     parameters = {parameter.name: parameter for part in prime.parts for parameter in part.parameters}
     assert "PRIME" in parameters["p_ecn"].source and "p_ecn" in str(prime)

@@ -48,17 +48,21 @@ fn that_begin(current: &OsStr, candidates: impl Iterator<Item = CompletionCandid
     candidates.filter(is_new).collect()
 }
 
+fn all_ready_made(current: &OsStr) -> Vec<CompletionCandidate> {
+    let kinds = [CatalogueKind::Scenarios, CatalogueKind::PaperScenarios];
+    that_begin(current, kinds.into_iter().flat_map(catalogue))
+}
+
 /// Names of ready-made scenarios, and files.
 pub(crate) fn scenarios() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let ready_made = that_begin(current, catalogue(CatalogueKind::Scenarios));
-        ready_made.into_iter().chain(PathCompleter::any().complete(current)).collect()
+        all_ready_made(current).into_iter().chain(PathCompleter::any().complete(current)).collect()
     })
 }
 
 /// Names of ready-made scenarios.
 pub(crate) fn ready_made() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| that_begin(current, catalogue(CatalogueKind::Scenarios)))
+    ArgValueCompleter::new(all_ready_made)
 }
 
 /// Names of load balancers.

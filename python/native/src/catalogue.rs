@@ -15,6 +15,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
         ("transports", study::CatalogueKind::Transports),
         ("workloads", study::CatalogueKind::Workloads),
         ("scenarios", study::CatalogueKind::Scenarios),
+        ("paper-scenarios", study::CatalogueKind::PaperScenarios),
     ];
     let names = kinds.map(|(name, _)| name);
     let Some((_, kind)) = kinds.into_iter().find(|(name, _)| *name == kind) else {

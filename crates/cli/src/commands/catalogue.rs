@@ -28,6 +28,8 @@ pub(crate) enum Catalogue {
     Workloads,
     /// Ready-made scenarios
     Scenarios,
+    /// Ready-made scenarios of papers, for `reproduce`
+    PaperScenarios,
     /// Metrics of comparisons and sweeps
     Metrics,
     /// Columns and keys of result files
@@ -81,6 +83,7 @@ fn rows(what: Catalogue) -> Vec<Row> {
         Catalogue::Transports => scenario(explain::CatalogueKind::Transports),
         Catalogue::Workloads => scenario(explain::CatalogueKind::Workloads),
         Catalogue::Scenarios => scenario(explain::CatalogueKind::Scenarios),
+        Catalogue::PaperScenarios => scenario(explain::CatalogueKind::PaperScenarios),
         Catalogue::Metrics => results(true),
         Catalogue::Columns => results(false),
     }

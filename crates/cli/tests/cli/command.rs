@@ -283,7 +283,8 @@ fn everything_listed_can_be_explained() {
         ("topologies", &["fat-tree", "leaf-spine", "file"]),
         ("transports", &["uet", "dctcp", "smartt", "nscc", "uet-lossy"]),
         ("workloads", &["poisson", "permutation", "incast", "all-to-all", "file", "web-search"]),
-        ("scenarios", &["first-run", "permutation-8192", "prime-mixed-wrr50"]),
+        ("scenarios", &["first-run", "permutation-8192", "testbed-incast"]),
+        ("paper-scenarios", &["hopper-hadoop", "hf2t-web-search", "prime-mixed-wrr50", "spritz-bystanders"]),
     ] {
         let listed = json(&folder.run(&["list", kind, "--format", "json"]));
         let names: Vec<&str> = listed[kind].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();

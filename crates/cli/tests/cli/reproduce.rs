@@ -132,7 +132,8 @@ fn an_empty_store_leaves_rows_and_their_cost() {
         std::fs::create_dir_all(folder.0.join("repository").join(sub)).unwrap();
     }
     for paper in ["hf2t", "hopper", "prime", "spritz"] {
-        for file in std::fs::read_dir(claims.join(paper)).unwrap().flatten() {
+        let files = std::fs::read_dir(claims.join(paper)).unwrap().flatten();
+        for file in files.filter(|file| file.path().is_file()) {
             let name = file.file_name().to_string_lossy().into_owned();
             folder.file(&format!("repository/claims/{paper}/{name}"), &std::fs::read_to_string(file.path()).unwrap());
         }

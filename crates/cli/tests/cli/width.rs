@@ -52,7 +52,7 @@ fn tables_fit_80_and_more_columns() {
         let command = command.split(' ').next().unwrap();
         fits(80, &printed(&folder, 80, &[command, "--help"]), &format!("{command} --help"));
     }
-    for kind in ["schemes", "topologies", "transports", "workloads", "scenarios"] {
+    for kind in ["schemes", "topologies", "transports", "workloads", "scenarios", "paper-scenarios"] {
         for thing in json(&folder.run(&["list", kind, "--format", "json"]))[kind].as_array().unwrap() {
             let name = thing["name"].as_str().unwrap();
             fits(80, &printed(&folder, 80, &["explain", name]), &format!("explain {name}"));

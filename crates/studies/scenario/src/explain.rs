@@ -24,8 +24,16 @@ pub enum CatalogueKind {
     Transports,
     /// Kinds of workload and flow-size distributions.
     Workloads,
-    /// Ready-made scenarios.
+    /// Ready-made scenarios, without those of papers.
     Scenarios,
+    /// Ready-made scenarios of the papers whose claims are judged.
+    PaperScenarios,
+}
+
+impl CatalogueKind {
+    /// All kinds.
+    pub const ALL: [CatalogueKind; 6] =
+        [Self::Schemes, Self::Topologies, Self::Transports, Self::Workloads, Self::Scenarios, Self::PaperScenarios];
 }
 
 /// One entry of a catalogue.
@@ -98,8 +106,10 @@ pub fn catalogue(kind: CatalogueKind) -> Vec<CatalogueEntry> {
             all.extend(entries(WorkloadParameters::ALL, "workload"));
             all.extend(SIZE_DISTRIBUTIONS.iter().map(|about| entry(about.name, "flow sizes", about.summary)));
         }
-        CatalogueKind::Scenarios => {
-            all.extend(READY_MADE.iter().map(|ready| entry(ready.name, "scenario", ready.title())));
+        CatalogueKind::Scenarios | CatalogueKind::PaperScenarios => {
+            let of_papers = kind == CatalogueKind::PaperScenarios;
+            let listed = READY_MADE.iter().filter(|ready| ready.is_of_paper() == of_papers);
+            all.extend(listed.map(|ready| entry(ready.name, "scenario", ready.title())));
         }
     }
     all
@@ -277,14 +287,7 @@ fn key_parts(wanted: &str) -> Vec<Part> {
 
 /// Returns all names of the catalogue and of sections.
 pub fn names() -> Vec<String> {
-    let kinds = [
-        CatalogueKind::Schemes,
-        CatalogueKind::Topologies,
-        CatalogueKind::Transports,
-        CatalogueKind::Workloads,
-        CatalogueKind::Scenarios,
-    ];
-    let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
+    let mut names: Vec<String> = CatalogueKind::ALL.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
     names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
     names
 }

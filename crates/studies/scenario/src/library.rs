@@ -11,9 +11,16 @@ pub struct ReadyMade {
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
+    /// Folder of its file in the repository.
+    pub folder: &'static str,
 }
 
 impl ReadyMade {
+    /// Returns `true` if it belongs to the claims of a paper.
+    pub fn is_of_paper(&self) -> bool {
+        self.folder != "scenarios"
+    }
+
     /// Returns its title: the first of its comments, in one line.
     pub fn title(&self) -> &'static str {
         let line = self.text.lines().next().unwrap_or_default();
@@ -29,70 +36,81 @@ impl ReadyMade {
 }
 
 macro_rules! ready_made {
-    ($($name:literal,)*) => {
-        /// All ready-made scenarios, those for beginners first.
-        pub const READY_MADE: &[ReadyMade] = &[$(ReadyMade {
+    ($($folder:literal: $($name:literal)*;)*) => {
+        /// All ready-made scenarios, those for beginners first and those of papers last.
+        pub const READY_MADE: &[ReadyMade] = &[$($(ReadyMade {
             name: $name,
-            text: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
-        },)*];
+            text: include_str!(concat!("../../../../", $folder, "/", $name, ".toml")),
+            folder: $folder,
+        },)*)*];
     };
 }
 
 ready_made! {
-    "first-run",
-    "web-search-128",
-    "tiny",
-    "incast",
-    "all-to-all",
-    "allreduce-64x8",
-    "two-jobs-storage",
-    "permutation-128",
-    "permutation-1024",
-    "permutation-8192",
-    "permutation-roce",
-    "rail-superpod",
-    "rail-moe",
-    "rail-moe-skew",
-    "rail-meta",
-    "rail-hpn",
-    "rail-only",
-    "prime-permutation-128",
-    "prime-permutation-1024",
-    "prime-motivation",
-    "prime-queue-depth",
-    "prime-link-failure-transient",
-    "prime-link-failure-steady",
-    "prime-degraded-links",
-    "prime-mixed-strict",
-    "prime-mixed-wrr50",
-    "prime-mixed-wrr70",
-    "prime-mixed-wrr90",
-    "hopper-hadoop",
-    "hopper-alicloud",
-    "hopper-ml-training",
-    "hopper-testbed",
-    "hopper-testbed-small",
-    "testbed-incast",
-    "testbed-all-to-all",
-    "testbed-faults",
-    "hf2t-hadoop",
-    "hf2t-web-search",
-    "spritz-permutation-dragonfly",
-    "spritz-permutation-slim-fly",
-    "spritz-adversarial-dragonfly",
-    "spritz-adversarial-slim-fly",
-    "spritz-microbenchmark",
-    "spritz-40k-dragonfly",
-    "spritz-40k-slim-fly",
-    "spritz-bystanders",
-    "spritz-all-to-all-dragonfly",
-    "spritz-all-to-all-slim-fly",
-    "spritz-allreduce-butterfly-dragonfly",
-    "spritz-allreduce-butterfly-slim-fly",
-    "spritz-allreduce-ring-dragonfly",
-    "spritz-allreduce-ring-slim-fly",
-    "spritz-web-search-dragonfly",
-    "spritz-web-search-slim-fly",
+    "scenarios":
+        "first-run"
+        "web-search-128"
+        "tiny"
+        "incast"
+        "all-to-all"
+        "allreduce-64x8"
+        "two-jobs-storage"
+        "permutation-128"
+        "permutation-1024"
+        "permutation-8192"
+        "permutation-roce"
+        "rail-superpod"
+        "rail-moe"
+        "rail-moe-skew"
+        "rail-meta"
+        "rail-hpn"
+        "rail-only"
+        "testbed-incast"
+        "testbed-all-to-all"
+        "testbed-faults"
+    ;
+    "claims/prime/scenarios":
+        "prime-permutation-128"
+        "prime-permutation-1024"
+        "prime-motivation"
+        "prime-queue-depth"
+        "prime-link-failure-transient"
+        "prime-link-failure-steady"
+        "prime-degraded-links"
+        "prime-mixed-strict"
+        "prime-mixed-wrr50"
+        "prime-mixed-wrr70"
+        "prime-mixed-wrr90"
+    ;
+    "claims/hopper/scenarios":
+        "hopper-hadoop"
+        "hopper-alicloud"
+        "hopper-ml-training"
+        "hopper-testbed"
+        "hopper-testbed-small"
+    ;
+    "claims/hf2t/scenarios":
+        "hf2t-hadoop"
+        "hf2t-web-search"
+    ;
+    "claims/spritz/scenarios":
+        "spritz-permutation-dragonfly"
+        "spritz-permutation-slim-fly"
+        "spritz-adversarial-dragonfly"
+        "spritz-adversarial-slim-fly"
+        "spritz-microbenchmark"
+        "spritz-40k-dragonfly"
+        "spritz-40k-slim-fly"
+        "spritz-bystanders"
+        "spritz-all-to-all-dragonfly"
+        "spritz-all-to-all-slim-fly"
+        "spritz-allreduce-butterfly-dragonfly"
+        "spritz-allreduce-butterfly-slim-fly"
+        "spritz-allreduce-ring-dragonfly"
+        "spritz-allreduce-ring-slim-fly"
+        "spritz-web-search-dragonfly"
+        "spritz-web-search-slim-fly"
+    ;
 }
 
 /// Loads the scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.

@@ -25,16 +25,19 @@ fn read_all(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
+const PAPERS: [&str; 4] = ["hopper", "hf2t", "prime", "spritz"];
+
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut seeds = read_all(&folder().join(name), "");
     match name {
-        "scenario" => seeds.extend(read_all(&root.join("scenarios"), ".toml")),
-        "claims" => {
-            ["hopper", "hf2t", "prime", "spritz"].into_iter().for_each(|paper| {
-                seeds.extend(read_all(&root.join("claims").join(paper), ".toml"));
+        "scenario" => {
+            seeds.extend(read_all(&root.join("scenarios"), ".toml"));
+            PAPERS.iter().for_each(|paper| {
+                seeds.extend(read_all(&root.join("claims").join(paper).join("scenarios"), ".toml"));
             });
         }
+        "claims" => PAPERS.iter().for_each(|paper| seeds.extend(read_all(&root.join("claims").join(paper), ".toml"))),
         _ => {}
     }
     seeds

@@ -30,7 +30,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 /// Returns the hand-written files: path in the repository and text. Pictures and other binary files are skipped.
 fn written() -> Vec<(String, String)> {
     let root = root();
-    ["crates", "docs", "scenarios", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    ["crates", "docs", "scenarios", "claims", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
         .iter()
         .flat_map(|place| files(&root.join(place)))
         .filter_map(|path| {
@@ -210,14 +210,8 @@ fn citations_lead_to_a_section() {
 }
 
 fn explained() -> Vec<Explanation> {
-    let kinds = [
-        CatalogueKind::Schemes,
-        CatalogueKind::Topologies,
-        CatalogueKind::Transports,
-        CatalogueKind::Workloads,
-        CatalogueKind::Scenarios,
-    ];
-    let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));
+    let names =
+        CatalogueKind::ALL.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));
     names.map(|name| find(&name).expect("what the catalogue lists is explained")).collect()
 }
 

@@ -8,9 +8,9 @@ const SEEDS: &[&str] = &[
     include_str!("../../../../../scenarios/tiny.toml"),
     include_str!("../../../../../scenarios/first-run.toml"),
     include_str!("../../../../../scenarios/web-search-128.toml"),
-    include_str!("../../../../../scenarios/prime-mixed-wrr70.toml"),
-    include_str!("../../../../../scenarios/prime-degraded-links.toml"),
-    include_str!("../../../../../scenarios/prime-motivation.toml"),
+    include_str!("../../../../../claims/prime/scenarios/prime-mixed-wrr70.toml"),
+    include_str!("../../../../../claims/prime/scenarios/prime-degraded-links.toml"),
+    include_str!("../../../../../claims/prime/scenarios/prime-motivation.toml"),
     "[topology]\nkind = \"dragonfly\"\n[[workload]]\nkind = \"collective\"\nalgorithm = \"recursive-doubling\"\n\
      ranks = 128\nplacement = \"random\"\nmessage_size = \"4MiB\"\nsteps = 7\ntrigger = \"received\"\nchannels = 1\n\
      parallel = 0\n[[workload]]\nkind = \"permutation\"\nhosts = \"rest\"\n[[workload]]\nkind = \"adversarial\"\n\
