@@ -121,7 +121,7 @@ pub fn find(name: &str) -> Option<Explanation> {
     let wanted = plain(name);
     let known = names().into_iter().find(|known| plain(known) == wanted);
     let parts = match &known {
-        Some(known) => [thing_parts(known), section_parts(known)].concat(),
+        Some(known) => [as_named(known, thing_parts(known)), section_parts(known)].concat(),
         None => Vec::new(),
     };
     let parts = if parts.is_empty() { key_parts(&wanted) } else { parts };
@@ -198,6 +198,19 @@ fn thing_parts(name: &str) -> Vec<Part> {
     parts.extend(workload_parts(name));
     parts.extend(fabric_parts(name));
     parts.extend(scenario_part(name));
+    parts
+}
+
+/// Returns the parts of a pair of schemes with what its name sets as defaults.
+fn as_named(name: &str, mut parts: Vec<Part>) -> Vec<Part> {
+    let fixed = ALIASES.iter().find(|alias| alias.name == name).map_or(&[][..], |alias| alias.fixed);
+    let sides = parts.iter_mut().filter(|part| part.table.starts_with("[load_balancer."));
+    for parameter in sides.flat_map(|part| &mut part.parameters) {
+        if let Some((_, word)) = fixed.iter().find(|(key, _)| *key == parameter.name) {
+            parameter.default = Raw::Text((*word).into());
+            parameter.source = "the name of the scheme, which sets it";
+        }
+    }
     parts
 }
 

@@ -2,6 +2,7 @@
 
 mod citations;
 mod dead_ends;
+mod explained;
 mod foreign;
 mod fuzz;
 mod mistakes;

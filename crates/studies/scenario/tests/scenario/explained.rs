@@ -1,0 +1,37 @@
+//! `explain` shows the defaults that a scenario with the name has.
+
+use anabranch_lb::registry::ALIASES;
+use anabranch_scenario::{explain::find, scenario::Scenario, tree::Tree};
+use anabranch_settings::Raw;
+use std::path::Path;
+
+#[test]
+fn defaults_of_a_pair_are_those_of_a_scenario_with_its_name() {
+    let mut compared = 0;
+    for alias in ALIASES {
+        let (name, mut fixed) = (alias.name, 0);
+        let text = format!(
+            "[topology]\nkind = \"dragonfly\"\n[load_balancer]\nscheme = \"{name}\"\n[[workload]]\nkind = \"permutation\"\n"
+        );
+        let scenario = Scenario::read(Tree::parse("pair.toml", &text).unwrap(), "pair", Path::new("")).unwrap();
+        let printed: toml::Table = scenario.to_toml().parse().unwrap();
+        for part in find(name).unwrap().parts {
+            let Some(side) = part.table.strip_prefix("[load_balancer.").and_then(|rest| rest.split(']').next()) else {
+                continue;
+            };
+            let Some(values) = printed["load_balancer"].get(side) else { continue };
+            for key in part.parameters {
+                // A scenario resolves "auto".
+                let Some(value) = values.get(key.name).filter(|_| key.default != Raw::Text("auto".into())) else {
+                    continue;
+                };
+                assert_eq!(key.default.to_string(), value.to_string(), "{name}: {side}.{}", key.name);
+                compared += 1;
+                fixed += usize::from(alias.fixed.iter().any(|(fixed, _)| *fixed == key.name));
+            }
+        }
+        // Both sides may have such a key.
+        assert!(fixed >= alias.fixed.len(), "{name}");
+    }
+    assert!(compared > 100, "only {compared} keys");
+}
