@@ -94,7 +94,7 @@ parameters! {
         /// Penalty of a path after an ECN mark, in packets (or a share of the BDP, or passes over the paths). Below one
         /// pass it only delays a path inside it: a path at the share r of the healthy rate, one of U, needs U (1/r - 1)
         /// packets. auto: a path's own, by how often it came up until it was marked again, at least one pass.
-        p_ecn: Auto<PacketsOrPasses> = Auto::Value(PacketsOrPasses::Packets(PacketsOrBdp::Bdp(250_000))), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn; auto: ours (specification 5.4 (i))";
+        p_ecn: Auto<PacketsOrPasses> = Auto::Value(PacketsOrPasses::Packets(PacketsOrBdp::Bdp(250_000))), source "ours (specification 5.2); PRIME requires p_nack >> p_ecn; auto: ours (specification 5.4 (i))";
         /// Limit of p_ecn = "auto".
         p_ecn_max: PacketsOrPasses = PacketsOrPasses::Passes(16_000_000), source "ours: a path at a sixteenth of the healthy rate", Expert;
         /// Least packets between two changes of a path's p_ecn = "auto": marks that come sooner are of earlier packets.

@@ -9,7 +9,7 @@ use anabranch_settings::About;
 
 pub(crate) const ABOUT: About = About {
     name: "clos",
-    summary: "three tiers with any number of pods, leaves, spines and cores, oversubscribed where their numbers say so",
+    summary: "three tiers with any number of pods, leaves, spines and cores, oversubscribed or not",
     source: "ours: for published clusters such as Meta's (arXiv 2407.21783, section 3.3.1)",
     description: "",
 };

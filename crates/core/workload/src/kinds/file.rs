@@ -21,8 +21,8 @@ pub(crate) const ABOUT: About = About {
     description: "Reads flows, with their start times exactly. csv: columns src, dst, size_bytes, start_ps and, \
         optional, workload and class. conweave: ConWeave's flow file. htsim-cm: htsim's connection matrix with its \
         triggers. goal: a GOAL schedule, as text or binary: each send is a flow that starts when what it requires is \
-        done; computations take their time on their processor; rank i is host i, unless `hosts` and `placement` say \
-        otherwise, and `groups` groups of ranks run the schedule at the same time.",
+        done; computations take their time on their processor; `hosts` and `placement` map ranks to hosts, by default \
+        rank i to host i; `groups` groups of ranks run the schedule at the same time.",
 };
 
 parameters! {

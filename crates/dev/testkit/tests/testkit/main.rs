@@ -2,4 +2,3 @@
 
 mod circles;
 mod dependencies;
-mod language;
