@@ -58,7 +58,6 @@ pub(crate) const PARTS: &[Part] = &[
             ("Glossary", "reference/glossary.md"),
             ("Scenario files", "reference/scenarios.md"),
             ("Keys of a scenario", "reference/keys.md"),
-            ("Keys for experts and readings", "reference/keys-expert.md"),
             ("Topologies", "reference/topologies.md"),
             ("Workloads", "reference/workloads.md"),
             ("Schemes", SCHEMES),
@@ -77,7 +76,6 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         title: "Explanation",
         pages: &[
-            ("Architecture", "explanation/architecture.md"),
             ("Engine", "explanation/engine.md"),
             ("Servers and rails", "explanation/servers.md"),
             ("RoCE", "explanation/roce.md"),

@@ -54,7 +54,7 @@ fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
     for alias in ALIASES {
         let linked = list.split(&format!("| [{}](", alias.name)).nth(1).and_then(|rest| rest.split(".md)").next());
         let page = text(linked.unwrap_or_else(|| panic!("the list has no {}", alias.name)));
-        let line = page.lines().find(|line| line.starts_with(&format!("`{}`: ", alias.name))).unwrap_or_default();
+        let line = page.lines().find(|line| line.starts_with(&format!("`{}` (`", alias.name))).unwrap_or_default();
         assert!(!line.is_empty(), "{}", alias.name);
         for (key, word) in alias.fixed {
             assert!(line.contains(&format!("`{key} = \"{word}\"`")), "{}", alias.name);
