@@ -57,6 +57,10 @@ def signature(name: str, function: ast.FunctionDef) -> str:
     return line
 
 
+def fenced(text: str) -> str:
+    return f"```text\n{text}\n```" if "\n" in text else f"`{text}`"
+
+
 def split(arguments: str) -> list[str]:
     """Splits at commas outside brackets and strings."""
     parts, depth, quote = [""], 0, ""
@@ -98,11 +102,15 @@ def fields(body: list[ast.stmt]) -> list[tuple[str, str, str]]:
 
 
 def rows(table: list[tuple[str, str, str]]) -> str:
-    def cell(text: str) -> str:
-        return text.replace("|", "\\|")
-
-    lines = [f"| `{name}` | {f'`{cell(kind)}`' if kind else ''} | {cell(meaning)} |" for name, kind, meaning in table]
-    return "| attribute | type | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n\n"
+    """Returns a list of the attributes; those that their names explain come last, by their types."""
+    text, plain = "", dict[str, list[str]]()
+    for name, kind, meaning in table:
+        if meaning:
+            text += f"- `{name}`{f' (`{kind}`)' if kind else ''}: {meaning}\n"
+        else:
+            plain.setdefault(kind, []).append(f"`{name}`")
+    text += "".join(f"- {', '.join(names)}{f' (`{kind}`)' if kind else ''}\n" for kind, names in plain.items())
+    return text + "\n"
 
 
 def of_class(name: str, node: ast.ClassDef) -> str:
@@ -112,7 +120,7 @@ def of_class(name: str, node: ast.ClassDef) -> str:
     text = f"### {name}\n\n" + (f"A `{bases[0]}`. " if bases else "") + paragraph(node) + "\n\n"
     # The others are made by functions.
     if maker is not None and name == "ab.Scenario":
-        text += f"```text\n{signature(name, maker)}\n```\n\n"
+        text += fenced(signature(name, maker)) + "\n\n"
     table = fields(node.body) + (fields(maker.body) if maker is not None else [])
     methods = ""
     for one in functions:
@@ -121,7 +129,7 @@ def of_class(name: str, node: ast.ClassDef) -> str:
         if any(isinstance(mark, ast.Name) and mark.id == "property" for mark in one.decorator_list):
             table.append((one.name, ast.unparse(one.returns) if one.returns else "", paragraph(one)))
         else:
-            methods += f"```text\n{signature('.' + one.name, one)}\n```\n\n{paragraph(one)}\n\n"
+            methods += f"{fenced(signature('.' + one.name, one))}\n\n{paragraph(one)}\n\n"
     return text + (rows(table) if table else "") + methods
 
 
@@ -140,7 +148,7 @@ def page() -> str:
                 if isinstance(node, ast.ClassDef):
                     text += of_class(full, node)
                 else:
-                    text += f"### {full}\n\n```text\n{signature(full, node)}\n```\n\n{paragraph(node)}\n\n"
+                    text += f"### {full}\n\n{fenced(signature(full, node))}\n\n{paragraph(node)}\n\n"
         if chapter == "Scenarios":
             text += parts()
     return text.rstrip() + "\n"
@@ -155,14 +163,11 @@ def exports() -> set[str]:
 
 
 def parts() -> str:
-    """Lists the generated classes; their arguments are the keys of keys.md."""
-    text = "### Parts\n\nTheir arguments are the keys of [keys.md](keys.md), with the words of `anabranch explain` as documentation; "
-    text += "`.replace(...)` gives the same with other values.\n\n"
-    text += "| module | classes |\n|---|---|\n"
-    for path in sorted((PACKAGE / "parts").glob("[a-z]*.py")):
-        classes = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
-        text += f"| `ab.parts.{path.stem}` | {', '.join(f'`ab.{name}`' for name in classes)} |\n"
-    return text + "\n"
+    """Lists the classes of `parts.pyi`; their arguments are the keys of keys.md."""
+    text = "### Parts\n\nTheir arguments are the keys of [keys.md](keys.md), with the words of `anabranch explain` as documentation "
+    text += "(`help(ab.FatTree)`); `.replace(...)` gives the same with other values. There are "
+    found = [node for node in ast.parse((PACKAGE / "parts.pyi").read_text()).body if isinstance(node, ast.ClassDef)]
+    return text + ", ".join(f"`ab.{node.name}`" for node in found if not node.name.startswith("_")) + ".\n\n"
 
 
 def main() -> int:

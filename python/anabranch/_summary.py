@@ -133,7 +133,7 @@ class FlowSummary(_Read):
     metrics: FlowTotals = FlowTotals()
     measured: bool = True
     is_job: bool | None = None
-    """True if `completion_us` is the result: a collective, or flows that wait for others; None in older results."""
+    """True if `completion_us` is the result: a collective, or flows that wait for others."""
     groups: GroupSummary | None = None
     """Groups of a job; None for other traffic."""
 
@@ -250,7 +250,7 @@ class Summary(FlowSummary):
     time_limit_struck: bool = False
     interrupted: bool = False
     status: str | None = None
-    """Status: `finished`, `time-limit`, `interrupted`, `deadlock`, `stalled`, `lost-peers` or `skipped`; `None` in results of older versions."""
+    """Status: `finished`, `time-limit`, `interrupted`, `deadlock`, `stalled`, `lost-peers` or `skipped`."""
     deadlock: Sequence[str] = ()
     """Links of a cycle of PFC pauses that cannot resolve; empty if there is none."""
     last_progress_s: float | None = None
