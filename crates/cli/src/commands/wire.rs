@@ -464,7 +464,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
         }
         !interrupted()
     };
-    let sent = transfer::send_over(&mut driver, to, total, &mut fill, &mut on_poll);
+    let sent = transfer::send_over(&mut driver, &to, total, &mut fill, &mut on_poll);
     if live {
         eprint!("\r{:60}\r", "");
     }

@@ -137,23 +137,6 @@ impl<P: ChunkPath> ChunkDriver<P> {
         may
     }
 
-    /// Starts a new flow for the scheme, without path memory; measurements and queues are kept. Returns `false`, and
-    /// changes nothing, while the stream is not open or has messages under way.
-    pub fn renew(&mut self, stream: u32) -> bool {
-        let at = stream as usize;
-        let Some(stream) = self.streams.get_mut(at) else { return false };
-        let Some(measured) = stream.measured.filter(|_| stream.waiting() == 0) else { return false };
-        stream.renew();
-        self.balancer.close(measured.slot);
-        self.open_flow(at, measured.probe, measured.chunk, measured.base);
-        true
-    }
-
-    /// Returns the number of messages of a stream that are not complete at the receiver.
-    pub fn waiting(&self, stream: u32) -> usize {
-        self.streams.get(stream as usize).map_or(0, Stream::waiting)
-    }
-
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ChunkEvent> {
         self.events.pop_front()
@@ -210,10 +193,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.counters.failed += u64::from(took.is_none());
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.measured(first, label, whole, took),
-            Posted::Probe { tag, flow } => {
-                if flow == stream.flow
-                    && let Some(measured) = stream.measured
-                {
+            Posted::Probe { tag } => {
+                if let Some(measured) = stream.measured {
                     // A chunk over this path takes as many times its base as the probe did.
                     let scaled = |took: Time| {
                         let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
@@ -321,17 +302,12 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
         let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
         let base_rtt = base + noise + waiting;
-        self.open_flow(at, probe + noise, base_rtt, base);
         self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
-    }
-
-    /// `probe` and `base_rtt` are the uncongested round trips of probes and chunks; `base` is that of a chunk alone.
-    fn open_flow(&mut self, at: usize, probe: Time, base_rtt: Time, base: Time) {
-        let (stream, chunk) = (&self.streams[at], u64::from(self.settings.chunk));
+        let (probe, stream) = (probe + noise, &self.streams[at]);
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
         let uplinks = [self.settings.labels.len() as u32];
         let which = u64::from(stream.peer) << 32 | at as u64;
-        let key = Draws::keyed(self.settings.seed, which, "chunks").bits().wrapping_add(stream.flow);
+        let key = Draws::keyed(self.settings.seed, which, "chunks").bits();
         let info = FlowInfo {
             key,
             connection: key,
@@ -348,14 +324,13 @@ impl<P: ChunkPath> ChunkDriver<P> {
             paths: PathSpace { uplinks: &uplinks, ..PathSpace::default() },
         };
         let slot = self.balancer.open(self.path.now(), &info);
-        self.streams[at].measured = Some(Measured { slot, probe, chunk: base_rtt, base });
+        self.streams[at].measured = Some(Measured { slot, probe, chunk: base_rtt });
     }
 
     fn send_probes(&mut self, at: usize) -> Result<(), WireError> {
         for _ in 0..self.streams[at].probes.len() {
             let stream = &mut self.streams[at];
             let Some(probe) = stream.probes.pop_front() else { break };
-            let flow = stream.flow;
             let labels = &self.settings.labels;
             let (label, in_use) =
                 (stream::label(labels, probe.tag), stream.last_tag.map(|tag| stream::label(labels, tag)));
@@ -364,7 +339,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
             let chunk =
                 Chunk { number: 0, from: 0, to: self.settings.probe_to, bytes: self.settings.probe, notice: None };
             match queue {
-                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag, flow }) => {
+                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag }) => {
                     self.counters.probes += 1
                 }
                 _ => self.streams[at].probes.push_back(probe),

@@ -12,8 +12,6 @@ pub(super) enum Posted {
     },
     Probe {
         tag: Tag,
-        /// Flow that requested the probe.
-        flow: u64,
     },
     /// Before any data.
     Calibration {
@@ -108,7 +106,6 @@ pub(super) struct Measured {
     /// Uncongested round trips of a probe and of a whole chunk, noise included.
     pub(super) probe: Time,
     pub(super) chunk: Time,
-    pub(super) base: Time,
 }
 
 #[derive(Debug)]
@@ -119,7 +116,6 @@ pub(super) struct Stream {
     pub(super) probed_labels: usize,
     pub(super) measured: Option<Measured>,
     pub(super) lost: bool,
-    pub(super) flow: u64,
     /// Messages with chunks still to be cut, and the number of chunks already cut.
     pub(super) messages: VecDeque<(Message, u64)>,
     missing: BTreeMap<u64, u64>,
@@ -148,7 +144,6 @@ impl Stream {
             probed_labels: 0,
             measured: None,
             lost: false,
-            flow: 0,
             messages: VecDeque::new(),
             missing: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -167,13 +162,6 @@ impl Stream {
     pub(super) fn append(&mut self, message: Message, count: u64) {
         self.missing.insert(message.number, count);
         self.messages.push_back((message, 0));
-    }
-
-    /// The caller ensures that no message of the last flow is left.
-    pub(super) fn renew(&mut self) {
-        (self.flow, self.next_psn) = (self.flow + 1, 0);
-        (self.last_tag, self.hold_until, self.waits) = (None, Time::ZERO, false);
-        self.probes.clear();
     }
 
     /// Returns a retransmission or a new chunk, which stays queued until [`Stream::choose`].
@@ -236,10 +224,6 @@ impl Stream {
             self.probes.pop_front();
         }
         self.probes.push_back(probe);
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.missing.len()
     }
 }
 

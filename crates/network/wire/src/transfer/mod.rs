@@ -1,18 +1,25 @@
-//! Transfers of bytes over streams, with a checksum at sender and receiver: [`perform`] for workloads of many messages,
-//! [`send`] and [`serve`] for a single one.
+//! Transfers of bytes over a stream, with a checksum at sender and receiver.
 
-mod perform;
+mod send;
+mod serve;
 
-pub use perform::{Conductor, Destination, Order, Progress, Record, Report, TransferPlan, perform};
+pub use send::{Destination, Record, Sent, connect, send, send_over};
+pub use serve::{Received, serve};
 
-use crate::{Datapath, Driver, Label, PeerId, WireError};
-use anabranch_endpoint::{CloseReason, Counters, Event, Sizes, header::Protection};
+use crate::{Label, WireError};
+use anabranch_endpoint::{CloseReason, Sizes, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
+/// First byte of a piece with payload.
+const BYTES: u8 = 0;
 /// First byte of a summary: of the bytes sent, or received.
 const SENT: u8 = 1;
 const RECEIVED: u8 = 2;
+/// Bit that, set in the number of a data stream, gives the stream of its confirmations.
+const CONFIRMATIONS: u32 = 1 << 30;
+/// Maximum time between two calls of a caller's `poll`.
+const POLL_INTERVAL: Time = Time::from_us(100_000);
 
 /// Length and CRC-32 of the bytes sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,51 +64,6 @@ impl Summary {
 pub fn fuzz(bytes: &[u8]) {
     if let Some(SummaryMessage { summary, took }) = Summary::read(bytes) {
         assert_eq!(bytes, summary.write(took));
-    }
-}
-
-/// Result of a transfer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Times, from the first packet to the receiver's confirmation, and packet counts.
-    pub record: Record,
-    /// Shortest round trip of a full packet before anything was sent.
-    pub base_rtt: Time,
-    /// Noise floor: round trips up to this much above the base count as uncongested.
-    pub noise: Time,
-    /// Labels over which no reply came, in the end; they carried nothing.
-    pub silent: Vec<Label>,
-    /// Counters of the sender.
-    pub counters: Counters,
-    /// Longest time for which the sender was descheduled.
-    pub longest_pause: Time,
-    /// Sizes that pass and that do not, if packets were sent in fragments.
-    pub fragmented: Option<Sizes>,
-    /// The path dropped what is ECN-capable.
-    pub drops_ecn: bool,
-    /// Datagrams that the sender sent, and system calls for them ([`Datapath::sent`]).
-    pub calls: [u64; 2],
-}
-
-/// Result of an incoming transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Sending peer.
-    pub peer: PeerId,
-    /// Address of the peer.
-    pub from: Option<SocketAddr>,
-    /// Summary of the bytes received.
-    pub summary: Summary,
-    /// Summary of the bytes sent, as the sender reports it.
-    pub sent: Summary,
-    /// Time from the arrival of the first packet to the arrival of the sender's summary.
-    pub took: Time,
-}
-
-impl Received {
-    /// Returns `true` if bytes arrived and match the sender's summary.
-    pub fn is_whole(&self) -> bool {
-        self.summary == self.sent && self.summary.bytes > 0
     }
 }
 
@@ -275,129 +237,4 @@ fn keys(theirs: Protection, ours: Protection) -> &'static str {
         (_, Protection::Off) => "has a key and this endpoint has none: give both the same wire.key",
         _ => "has another key than this endpoint: give both the same wire.key",
     }
-}
-
-struct Sending<'a> {
-    fill: &'a mut dyn FnMut(&mut [u8]),
-    poll: &'a mut dyn FnMut(Time, u64) -> bool,
-}
-
-impl Conductor for Sending<'_> {
-    fn fill(&mut self, _order: usize, bytes: &mut [u8]) {
-        (self.fill)(bytes);
-    }
-    fn goes_on(&mut self, progress: &Progress) -> bool {
-        !progress.done && (self.poll)(progress.now, progress.acknowledged)
-    }
-}
-
-/// Sends `bytes` bytes, produced by `fill`. `poll` is called periodically with the time and the bytes acknowledged, and
-/// returns `false` to stop.
-///
-/// # Errors
-/// Fails if the peer cannot be reached, leaves, or has received other bytes.
-pub fn send<D: Datapath>(
-    driver: &mut Driver<D>,
-    at: SocketAddr,
-    bytes: u64,
-    fill: &mut dyn FnMut(&mut [u8]),
-    poll: &mut dyn FnMut(Time, u64) -> bool,
-) -> Result<Sent, TransferError> {
-    send_over(driver, Destination { at, paths: Vec::new() }, bytes, fill, poll)
-}
-
-/// Sends like [`send`], over the paths of a destination.
-pub fn send_over<D: Datapath>(
-    driver: &mut Driver<D>,
-    to: Destination,
-    bytes: u64,
-    fill: &mut dyn FnMut(&mut [u8]),
-    poll: &mut dyn FnMut(Time, u64) -> bool,
-) -> Result<Sent, TransferError> {
-    let plan = TransferPlan {
-        destinations: vec![to],
-        orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }],
-    };
-    let mut report = perform(driver, &plan, &mut Sending { fill, poll })?;
-    let record = report.records.into_iter().flatten().next().unwrap_or_default();
-    let (base_rtt, noise) = report.round_trips[0];
-    let silent = report.silent.swap_remove(0);
-    let (counters, longest_pause, calls) = (report.counters, report.longest_pause, driver.datapath().sent());
-    Ok(Sent {
-        record,
-        base_rtt,
-        noise,
-        silent,
-        counters,
-        longest_pause,
-        fragmented: report.fragmented,
-        drops_ecn: report.drops_ecn,
-        calls,
-    })
-}
-
-/// Connects to a destination within `timeout`, so that a transfer to it begins at once.
-///
-/// # Errors
-/// Fails if it does not reply, or if the kernel refuses what is sent to it.
-pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: Time) -> Result<(), TransferError> {
-    let peer = driver.datapath().peer(to.at, &to.paths.concat())?;
-    let (endpoint, now) = driver.endpoint();
-    endpoint.connect_over(now, peer, &to.paths);
-    let until = now + timeout;
-    loop {
-        let next = driver.work()?;
-        let (endpoint, now) = driver.endpoint();
-        while let Some(event) = endpoint.poll_event() {
-            if let Event::Lost { reason, .. } = event {
-                return Err(lost(to.at, reason));
-            }
-        }
-        if endpoint.round_trip(peer).is_some() {
-            return Ok(());
-        }
-        if now >= until {
-            endpoint.close(peer);
-            driver.finish()?;
-            return Err(driver.datapath().refusals(peer).map_or(
-                TransferError::NoResponse { at: to.at, waited: timeout.rounded(), error: String::new() },
-                |(_, reason)| TransferError::Lost { at: to.at, reason: format!("cannot be reached: {reason}") },
-            ));
-        }
-        driver.wait(next.unwrap_or(until).min(until))?;
-    }
-}
-
-struct Serving<'a> {
-    once: bool,
-    stopped: bool,
-    poll: &'a mut dyn FnMut(Option<&Received>) -> bool,
-    notice: &'a mut dyn FnMut(&str, Option<SocketAddr>, &str),
-}
-
-impl Conductor for Serving<'_> {
-    fn received(&mut self, received: &Received) {
-        self.stopped |= !(self.poll)(Some(received));
-    }
-    fn notice(&mut self, what: &str, at: Option<SocketAddr>, reason: &str) {
-        (self.notice)(what, at, reason);
-    }
-    fn goes_on(&mut self, progress: &Progress) -> bool {
-        let over = self.stopped || (self.once && progress.served > 0);
-        !over && (self.poll)(None)
-    }
-}
-
-/// Receives transfers and confirms them until `poll`, called periodically and with each finished transfer, returns
-/// `false`.
-///
-/// `notice` receives what happened to a peer (`refused`, `lost` amid a transfer, `fragmented`), its address and the reason. With `once` it returns when the first sender of a
-/// [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
-pub fn serve<D: Datapath>(
-    driver: &mut Driver<D>,
-    once: bool,
-    poll: &mut dyn FnMut(Option<&Received>) -> bool,
-    notice: &mut dyn FnMut(&str, Option<SocketAddr>, &str),
-) -> Result<(), TransferError> {
-    perform(driver, &TransferPlan::default(), &mut Serving { once, stopped: false, poll, notice }).map(|_| ())
 }

@@ -17,7 +17,7 @@ mod uc;
 pub use control::fuzz;
 pub use device_info::{RdmaDevice, of_interface, query_device};
 pub use path::VerbsPath;
-pub use send::{VerbsSent, perform, send};
+pub use send::{VerbsSent, send};
 pub use serve::{Served, serve};
 pub use uc::{UC_OVERHEAD, UcPath};
 

@@ -329,24 +329,3 @@ fn noise_is_measured_and_ignored() {
     // The base is 1.02 ms and at least 0.7 ms of noise, times 1.5: above 2.58 ms, and no chunk takes longer than 2.02 ms.
     assert_eq!(probes, 0);
 }
-
-#[test]
-fn rounds_are_flows_of_their_own() {
-    // ECMP keeps its path for a flow, here of one chunk. Nothing is measured again.
-    let mut bench = bench("ecmp", CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
-    assert!(!bench.driver.renew(0), "nothing is open yet");
-    bench.open();
-    for round in 0..40 {
-        let start = bench.driver.path().now();
-        let message = Message { number: round, from: 0, to: 0, bytes: CHUNK };
-        assert!(bench.driver.send(0, message));
-        assert!(!bench.driver.renew(0), "a message is under way");
-        bench.run(&mut |bench| bench.sent.len() as u64 == round + 1);
-        assert_eq!(bench.sent[round as usize], (round, start + Time::from_ms(1) + DELAY));
-        assert!(bench.driver.renew(0));
-    }
-    let used = bench.driver.by_label().filter(|(_, chunks)| *chunks > 0).count();
-    // Forty draws of eight: the probability of three labels or fewer is below 56 * (3/8)^40 = 5e-16.
-    assert!(used > 3, "{:?}", bench.driver.by_label().collect::<Vec<_>>());
-    assert_eq!((bench.counters().chunks, bench.counters().path_switches), (40, 0));
-}

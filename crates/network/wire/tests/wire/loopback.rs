@@ -10,7 +10,7 @@ use anabranch_transport::{
     uet::{RtoRule, UetTransport},
 };
 use anabranch_units::{Bytes, Rate, Time};
-use anabranch_wire::transfer::{self, Received, Sent, TransferError};
+use anabranch_wire::transfer::{self, Destination, Received, Sent, TransferError};
 use std::sync::{
     atomic::{AtomicBool, Ordering},
     mpsc,
@@ -120,6 +120,23 @@ fn peer_with_fewer_labels_is_reached() {
         1 << 20,
     );
     assert_eq!(sent.unwrap().record.summary, received[0].summary);
+}
+
+/// Pieces of up to 1 MiB with one byte of header, in packets of 1000 B, over labels 1 and 3 of four.
+#[test]
+fn given_paths_alone_carry_the_packets_of_the_record() {
+    let (one, other) = (driver(settings("reps", 1000)), driver(settings("reps", 1000)));
+    let (mut one, mut other, bytes) = (one, other, 300_001);
+    let to = Destination { at: other.datapath().at(), paths: vec![vec![1], vec![3]] };
+    let record = std::thread::scope(|scope| {
+        scope.spawn(move || transfer::serve(&mut other, true, &mut |_| true, &mut |_, _, _| ()).unwrap());
+        transfer::send_over(&mut one, &to, bytes, &mut |_| (), &mut |_, _| true).unwrap().record
+    });
+    assert_eq!(record.packets - record.retransmitted, (bytes + 1).div_ceil(1000), "{record:?}");
+    assert_eq!(record.per_label.iter().sum::<u64>(), record.packets);
+    assert_eq!((record.per_label[0], record.per_label[2]), (0, 0), "{record:?}");
+    assert!(record.due <= record.first_sent && record.first_sent <= record.acknowledged);
+    assert!(record.acknowledged <= record.confirmed && record.summary.bytes == bytes);
 }
 
 #[test]

@@ -19,6 +19,5 @@ mod parity;
 mod path_groups;
 mod peers;
 mod probes;
-mod rounds;
 mod verbs;
 mod verbs_calls;

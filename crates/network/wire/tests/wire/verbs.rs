@@ -10,8 +10,8 @@ use anabranch_units::{Bytes, Rate};
 use anabranch_wire::{
     Datapath, DatapathKind, Driver, WireParameters,
     chunks::ChunkSettings,
-    transfer::{self, Conductor, Progress, Received, Sent},
-    verbs::{Served, UcPath, VerbsSent, VerbsSettings, perform, send, serve},
+    transfer::{self, Received, Sent},
+    verbs::{Served, UcPath, VerbsSent, VerbsSettings, send, serve},
 };
 use std::{
     io::Write,
@@ -92,62 +92,6 @@ fn rc_transfer_delivers_all_bytes() {
             assert_eq!(sent.counters.chunks, bytes.div_ceil(250_000), "{scheme}");
             assert_eq!((sent.counters.queues, sent.counters.relabelled, sent.counters.failed), (8, 0, 0), "{scheme}");
         }
-    });
-}
-
-/// Permits each round at the third call.
-#[derive(Default)]
-struct Counting {
-    asked: u32,
-    over: Vec<u32>,
-    made: Vec<u64>,
-}
-
-impl Conductor for Counting {
-    fn may_begin(&mut self, round: u32) -> bool {
-        assert_eq!(round as usize, self.over.len(), "a round before the one before it is over");
-        self.asked += 1;
-        self.asked.is_multiple_of(3)
-    }
-    fn is_over(&mut self, round: u32) {
-        self.over.push(round);
-    }
-    fn fill(&mut self, round: usize, bytes: &mut [u8]) {
-        self.made.resize(self.made.len().max(round + 1), 0);
-        self.made[round] += bytes.len() as u64;
-        bytes.fill(round as u8 + 1);
-    }
-    fn goes_on(&mut self, _: &Progress) -> bool {
-        true
-    }
-}
-
-#[test]
-#[ignore = "needs cc and libibverbs-dev"]
-fn rounds_wait_for_their_barriers() {
-    with_library("verbs::rounds_wait_for_their_barriers", "", || {
-        let (listens, listening) = mpsc::channel();
-        // One round without bytes, and one larger than a message (16 chunks of 250 kB).
-        let rounds = [1_000_000, 0, 5_000_000, 250_001];
-        let mut counting = Counting::default();
-        let sent = thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut look = |served: Option<&Served>| {
-                    served.is_none_or(|served| served.outcome.as_ref().is_ok_and(|(ours, theirs, _)| ours == theirs))
-                };
-                let at = "127.0.0.1:0".parse().unwrap();
-                serve(at, &settings(), true, &mut |at, _| listens.send(at).unwrap(), &mut look).unwrap();
-            });
-            let mut chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
-            (chunks.chunk, chunks.rtt_floor) = (250_000, anabranch_units::Time::from_us(300));
-            perform(listening.recv().unwrap(), &rounds, &settings(), chunks, &mut counting).unwrap()
-        });
-        assert_eq!((sent.rounds.len(), sent.summary.bytes), (4, 6_250_001));
-        assert_eq!((counting.over, counting.asked), (vec![0, 1, 2, 3], 12));
-        counting.made.resize(4, 0);
-        assert_eq!(counting.made, rounds);
-        // 40 ns per byte, twenty chunks one after the other.
-        assert!(sent.rounds[2].as_seconds() > 5_000_000.0 * 40e-9, "{:?}", sent.rounds);
     });
 }
 
