@@ -5,14 +5,12 @@ use crate::{
     table::Table,
 };
 use anabranch_backend::RunError;
-use anabranch_bench::OPT_LEVEL;
 use anabranch_bench::simulator::{
     BARRIER_NS, BenchError, CASES, Case, CaseResult, HOSTS_FOR_TWO_THREADS, LARGE, Predicted, SMALL, Timed, measure,
     median, predict,
 };
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
@@ -36,33 +34,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with = "small",
         value_parser = clap::value_parser!(u16).range(2..=MAX_THREADS))]
     pub(crate) predict: Vec<u16>,
-    /// Measure real packets over the loopback interface instead, beside plain sockets
-    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict"])]
-    pub(crate) wire: bool,
-    /// Measure messages over the NCCL plugin instead, beside the endpoint's packets
-    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict", "wire"])]
-    pub(crate) nccl: bool,
-    /// Shared object of the plugin for --nccl [default: the one beside this program]
-    #[arg(long, value_name = "PATH", requires = "nccl")]
-    pub(crate) plugin: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
-    if arguments.nccl {
-        return super::bench_nccl::bench(arguments);
-    }
-    if arguments.wire {
-        return super::bench_wire::bench(arguments);
-    }
-    if OPT_LEVEL != "3" {
-        note(
-            "this build optimises the stripped loop little, so its ratios are too high; \
-                          measure target/dist/anabranch of `cargo build --profile dist -p anabranch`",
-        );
-    }
     let threads = super::request::threads_or_cores(Some(arguments.threads));
     let cases = match arguments.small {
         true => SMALL,
@@ -165,7 +142,6 @@ fn case_json(m: &CaseResult) -> Value {
         "ratio": m.ratio(),
         "cpu_s_best": m.best_cpu_seconds(),
         "cpu_ratio_best": m.best_ratio(),
-        "lean_cpu_ratio_best": m.best_lean_ratio(),
         "first_event_s": m.first_event_seconds(),
         "setup_hosts_per_s": f64::from(m.hosts) / m.first_event_seconds().max(1e-9),
         "rows_written_per_cpu_s": m.written.and_then(|written| written.per_cpu_second()),
@@ -181,8 +157,6 @@ fn case_json(m: &CaseResult) -> Value {
         "stripped_all": stripped,
         "simulator_all": simulator,
         "stripped_cpu_s": cpu(&m.stripped),
-        "lean_packet_hops": m.lean.first().map(|run| run.packet_hops),
-        "lean_cpu_s": cpu(&m.lean),
         "simulator_cpu_s": cpu(&m.simulator),
     })
 }
@@ -201,7 +175,6 @@ fn text(all: &[CaseResult]) -> String {
                 if m.stripped.is_empty() { dash() } else { millions(rates(&m.stripped)) },
                 percent(m.ratio()),
                 percent(m.best_ratio()),
-                percent(m.best_lean_ratio()),
                 m.best_cpu_seconds().map_or_else(dash, |seconds| format!("{seconds:.2}")),
                 m.pairs().map_or_else(dash, |pairs| format!("{:.2}", pairs.speedup)),
                 format!("{:.2}", m.first_event_seconds()),
@@ -220,7 +193,6 @@ fn text(all: &[CaseResult]) -> String {
         "stripped loop",
         "ratio",
         "CPU ratio",
-        "to the leaner",
         "CPU (s)",
         "two threads",
         "first event (s)",
@@ -230,19 +202,10 @@ fn text(all: &[CaseResult]) -> String {
         "B per packet",
         "peak (MB)",
     ];
-    let least = [
-        "rows/s written",
-        "hosts/s set up",
-        "to the leaner",
-        "B per packet",
-        "B/idle host",
-        "CPU (s)",
-        "first event (s)",
-        "peak (MB)",
-    ];
+    let least =
+        ["rows/s written", "hosts/s set up", "B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
     let legend = "Medians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one \
-                  port. To the leaner: CPU ratio to a loop in which everything is fixed that can be. Two threads: speedup \
-                  over one";
+                  port. Two threads: speedup over one";
     let cores = cores();
     let legend = format!("{legend}, on {cores} {}.", if cores == 1 { "core" } else { "cores" });
     Table::new(&header, rows).hide_first(&least).draw() + &format!("\n{}\n", wrapped(&legend, width()))

@@ -3,8 +3,6 @@
 mod against;
 mod agree;
 mod bench;
-pub(crate) mod bench_nccl;
-mod bench_wire;
 mod bound;
 mod catalogue;
 mod check;
@@ -106,9 +104,6 @@ pub(crate) enum Command {
     /// Run a rank of `collective`
     #[command(hide = true)]
     CollectiveRank,
-    /// Run a part of `bench --nccl`
-    #[command(hide = true)]
-    BenchPart(bench_nccl::BenchPart),
     /// Install the network plugin for NCCL
     Nccl(nccl::Nccl),
     /// Print or change the paths of running NCCL connections
@@ -165,7 +160,6 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Send(arguments) => wire::send(&arguments),
         Command::Collective(arguments) => collective::collective(&arguments),
         Command::CollectiveRank => collective::serve(),
-        Command::BenchPart(arguments) => bench_nccl::part(&arguments),
         Command::Nccl(arguments) => nccl::nccl(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         #[cfg(target_os = "linux")]

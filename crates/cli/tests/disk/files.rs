@@ -33,7 +33,6 @@ const READING: &[&str] = &[
     "serve",
     "send",
     "collective-rank",
-    "bench-part",
     "nccl",
     "stats",
     "paths",

@@ -62,8 +62,7 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseRe
     let mut measured = CaseResult::new(case, &setup, set_up_seconds);
     for _ in 0..if case.once { 1 } else { repetitions.max(1) } {
         if let Some(yardstick) = &yardstick {
-            measured.stripped.extend(time_loop(|| Some(stripped::run(yardstick))));
-            measured.lean.extend(time_loop(|| stripped::run_lean_like(yardstick)));
+            measured.stripped.push(time_loop(yardstick));
         }
         reset_peak_rss();
         let (result, timed) = simulate(&setup, threads)?;
@@ -82,11 +81,11 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseRe
     Ok(measured)
 }
 
-fn time_loop(run: impl FnOnce() -> Option<stripped::StrippedResult>) -> Option<Timed> {
+fn time_loop(case: &stripped::StrippedCase) -> Timed {
     let before = cpu_seconds();
-    let tally = run()?;
+    let tally = stripped::run(case);
     let cpu_seconds = cpu_seconds().zip(before).map(|(after, before)| after - before);
-    Some(Timed { packet_hops: tally.packet_hops, wall_seconds: tally.wall_seconds, cpu_seconds, building_seconds: 0.0 })
+    Timed { packet_hops: tally.packet_hops, wall_seconds: tally.wall_seconds, cpu_seconds, building_seconds: 0.0 }
 }
 
 /// Runs `setup`. Wall time is that of the event loop; processor time includes the collection of results.
@@ -138,7 +137,6 @@ mod tests {
         let case = Case { changes: &["topology.radix=4", "workload.0.size=1MiB"], ..CASES[0] };
         let measured = measure(&case, 1, 2).unwrap();
         assert_eq!((measured.hosts, measured.stripped.len(), measured.simulator.len()), (8, 2, 2));
-        assert!(measured.lean.len() == 2 && measured.best_lean_ratio().unwrap() > 0.0);
         // 8 flows of 256 packets over 4 hops, plus ACKs.
         assert!(measured.packet_hops >= 8 * 256 * 4, "{}", measured.packet_hops);
         assert!(measured.first_event_seconds() > 0.0 && measured.ratio().unwrap() > 0.0);

@@ -49,8 +49,6 @@ pub struct CaseResult {
     pub hosts: u32,
     /// Runs of the stripped loop.
     pub stripped: Vec<Timed>,
-    /// Runs of the leaner loop; empty if it does not cover the case.
-    pub lean: Vec<Timed>,
     /// Runs of the simulator.
     pub simulator: Vec<Timed>,
     /// Runs of the simulator on two threads; empty if not measured.
@@ -81,7 +79,6 @@ impl CaseResult {
             changes: case.changes,
             hosts: setup.topology.hosts,
             stripped: Vec::new(),
-            lean: Vec::new(),
             simulator: Vec::new(),
             two_threads: Vec::new(),
             packet_hops: 0,
@@ -124,11 +121,6 @@ impl CaseResult {
     /// Best rate by processor time over that of the stripped loop.
     pub fn best_ratio(&self) -> Option<f64> {
         Some(best_per_cpu_second(&self.simulator)? / best_per_cpu_second(&self.stripped)?)
-    }
-
-    /// Returns the same ratio to the leaner loop.
-    pub fn best_lean_ratio(&self) -> Option<f64> {
-        Some(best_per_cpu_second(&self.simulator)? / best_per_cpu_second(&self.lean)?)
     }
 
     /// Time from the loaded scenario to the first event: graph and flows, then the median of the run's setup.

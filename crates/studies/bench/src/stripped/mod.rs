@@ -5,13 +5,11 @@
 
 mod case;
 mod graph;
-mod lean;
 mod result;
 mod wheel;
 
 pub use case::StrippedCase;
 pub use graph::{Delays, GraphKind};
-pub use lean::run_lean;
 pub use result::StrippedResult;
 
 use graph::{Dragonfly, FatTree, LeafSpine, Packet, Routing};
@@ -31,19 +29,6 @@ struct Loop<'c, W> {
     packets_per_flow: u64,
     wheel: Wheel,
     random: u64,
-}
-
-/// Runs the leaner loop ([`run_lean`]) on a tree like that of `case`; `None` unless it has two tiers with as many
-/// spines as hosts per leaf at 400 Gb/s.
-pub fn run_lean_like(case: &StrippedCase) -> Option<StrippedResult> {
-    match case.graph {
-        GraphKind::LeafSpine { leaves, hosts_per_leaf, spines }
-            if spines == hosts_per_leaf && case.ps_per_byte == 20 =>
-        {
-            Some(run_lean(leaves, hosts_per_leaf, case.bytes_per_flow))
-        }
-        _ => None,
-    }
 }
 
 impl<W: Routing> Loop<'_, W> {
