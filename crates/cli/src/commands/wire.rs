@@ -98,9 +98,6 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
-    if let Some(warning) = scenario.wire_warning() {
-        note(&format!("warning: {warning}"));
-    }
     if scenario.wire.datapath == DatapathKind::Rc && scenario.wire.max_header() > header::DATA_HEADER as u64 {
         return Err(Failure::input(
             "[wire]: key: found a key with the datapath `rc`, whose reliable queue pairs carry no authentication. Expected --datapath udp or uc, or no wire.key",

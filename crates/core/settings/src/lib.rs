@@ -189,7 +189,7 @@ macro_rules! parameters {
 #[macro_export]
 macro_rules! choices {
     ($(#[doc = $title:literal])* pub enum $name:ident {
-        $($(#[doc = $meaning:literal])+ $variant:ident = $word:literal $(or $alias:literal)?,)+
+        $($(#[doc = $meaning:literal])+ $variant:ident = $word:literal,)+
     }) => {
         $(#[doc = $title])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -205,7 +205,7 @@ macro_rules! choices {
             }
             fn read(raw: &$crate::Raw) -> Result<Self, $crate::InvalidValue> {
                 match raw {
-                    $($crate::Raw::Text(word) if word == $word $(|| word == $alias)? => Ok(Self::$variant),)+
+                    $($crate::Raw::Text(word) if word == $word => Ok(Self::$variant),)+
                     _ => Err($crate::InvalidValue::of::<Self>(raw).near([$($word),+])),
                 }
             }

@@ -116,7 +116,6 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     let usage = |message| Failure::new(Code::Usage, message);
     let configuration = Configuration::read(std::env::vars_os()).map_err(usage)?;
     log::at_most(configuration.level);
-    configuration.warning.iter().for_each(|warning| log::say(Level::Warn, warning));
     let (mut devices, remarks) = device::find(&configuration).map_err(usage)?;
     // An interface without a speed, of a virtual machine for example, gets the configured rate.
     devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));

@@ -47,7 +47,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_DATAPATH",
         meaning: "What carries packets: UDP sockets, unreliable queue pairs (UC) of the interfaces' RDMA devices, or these where a device is and libibverbs opens it, UDP elsewhere; the same at both ends of a connection",
-        expected: "udp, uc or auto; verbs is an alias of uc until the next version",
+        expected: "udp, uc or auto",
         default: "udp",
     },
     Variable {
@@ -82,7 +82,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "ANABRANCH_GIVE_UP",
-        meaning: "How long a rank may say nothing while it owes an answer (wire.give_up)",
+        meaning: "Timeout of a rank that owes acknowledgements and sends none (wire.give_up)",
         expected: "a time above zero, for example 10s",
         default: "10s",
     },
@@ -106,13 +106,13 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "ANABRANCH_STATS",
-        meaning: "Where the statistics page lies that `anabranch stats` reads",
+        meaning: "Folder of the statistics page that `anabranch stats` reads",
         expected: "a folder of shared memory, or off",
         default: "/dev/shm",
     },
     Variable {
         name: "ANABRANCH_DEBUG",
-        meaning: "How much is said in NCCL's log, of which NCCL_DEBUG shows a part",
+        meaning: "Detail of messages in NCCL's log, which NCCL_DEBUG filters",
         expected: "WARN, INFO or TRACE",
         default: "INFO",
     },
@@ -257,7 +257,7 @@ impl Carriers {
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "udp" => Ok(Carriers::Udp),
-            "uc" | "verbs" => Ok(Carriers::Uc),
+            "uc" => Ok(Carriers::Uc),
             "auto" => Ok(Carriers::Auto),
             other => {
                 let near = nearest(other, ["udp", "uc", "auto"]);
@@ -270,8 +270,6 @@ impl Carriers {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    /// For the log: a variable has an old value.
-    pub(crate) warning: Option<String>,
     pub(crate) carriers: Carriers,
     pub(crate) interfaces: Interfaces,
     pub(crate) addresses: Addresses,
@@ -352,9 +350,6 @@ impl Configuration {
                 );
             }
         };
-        let warning = (given("ANABRANCH_DATAPATH") == Some("verbs")).then(|| {
-            "ANABRANCH_DATAPATH: verbs is now uc (unreliable queue pairs); the next version refuses the old name".into()
-        });
         let level = match given("ANABRANCH_DEBUG").map(str::to_uppercase).as_deref() {
             None | Some("INFO") => Level::Info,
             Some("WARN") => Level::Warn,
@@ -365,7 +360,7 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { warning, carriers, interfaces, addresses, scheme, transport, wire, stats, level })
+        Ok(Configuration { carriers, interfaces, addresses, scheme, transport, wire, stats, level })
     }
 
     /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
@@ -715,12 +710,8 @@ mod tests {
         let scenario = ("ANABRANCH_SET", "wire.datapath=uc");
         assert_eq!(carriers(&[scenario]), Carriers::Uc);
         assert_eq!(carriers(&[scenario, ("ANABRANCH_DATAPATH", "udp")]), Carriers::Udp, "variables win");
-        // The old name means UC here, and RC in [wire].
-        let alias = read(&[("ANABRANCH_DATAPATH", "verbs")]).unwrap();
-        assert!(alias.carriers == Carriers::Uc && alias.warning.unwrap().contains("verbs is now uc"));
-        let uc = read(&[("ANABRANCH_DATAPATH", "uc")]).unwrap();
-        assert_eq!((uc.carriers, uc.warning), (Carriers::Uc, None));
-        let error = read(&[("ANABRANCH_SET", "wire.datapath=verbs")]).unwrap_err();
+        assert_eq!(carriers(&[("ANABRANCH_DATAPATH", "uc")]), Carriers::Uc);
+        let error = read(&[("ANABRANCH_SET", "wire.datapath=rc")]).unwrap_err();
         assert!(error.contains("wire.datapath") && error.contains("`rc`") && error.contains("`uc`"), "{error}");
     }
 

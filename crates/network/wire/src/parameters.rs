@@ -48,8 +48,8 @@ choices! {
     pub enum DatapathKind {
         /// UDP sockets, one per label.
         Udp = "udp",
-        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks; `verbs` is an alias until the next version.
-        Rc = "rc" or "verbs",
+        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks.
+        Rc = "rc",
         /// UC queue pairs of an RDMA device, one per label, whose messages are packets.
         Uc = "uc",
     }
@@ -102,7 +102,7 @@ choices! {
 parameters! {
     /// Parameters of real networks alone; simulations do not read them.
     pub struct WireParameters {
-        /// Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs" is an alias of "rc" until the next version.
+        /// Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device.
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many consecutive UDP ports of the endpoint that is called, each of which is a path to the network.
         labels: u32 = 8, within 1..=MAX_LABELS, source "ours";

@@ -378,12 +378,7 @@ impl Scenario {
     pub fn warnings(&self) -> Vec<String> {
         let fabric = fabric::warnings(self.profile, &self.fabric, &self.marking);
         let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
-        fabric.chain(schemes).chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
-    }
-
-    /// Returns a warning if `[wire]` has an old name.
-    pub fn wire_warning(&self) -> Option<String> {
-        wire::warning(&self.tree)
+        fabric.chain(schemes).chain(workload::warnings(&self.workloads)).collect()
     }
 
     /// Returns the load balancers in use, the scenario's own first.
