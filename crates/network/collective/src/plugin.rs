@@ -196,7 +196,7 @@ impl Plugin {
                 let (code, properties) =
                     unsafe { (($net.get_properties)(device, properties.as_mut_ptr()), properties.assume_init()) };
                 check("getProperties", code)?;
-                (properties.$($path.)*name, properties.$($path.)*speed)
+                (properties.$($path.)*identity.name, properties.$($path.)*limits.speed)
             }};
         }
         let (name, speed) = match self.net {
@@ -204,7 +204,7 @@ impl Plugin {
             Net::V9(net) => read!(net, PropertiesV9,),
             Net::V10(net) => read!(net, PropertiesV9,),
             Net::V11(net) => read!(net, PropertiesV11, v9),
-            Net::V12(net) => read!(net, PropertiesV12,),
+            Net::V12(net) => read!(net, PropertiesV12, v9),
         };
         if name.is_null() {
             return Ok((String::new(), speed));

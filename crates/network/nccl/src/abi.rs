@@ -58,88 +58,74 @@ pub struct Name(pub *const c_char);
 #[allow(unsafe_code)]
 unsafe impl Sync for Name {}
 
+/// First properties of a device in every version.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Identity {
+    /// Name of the device.
+    pub name: *const c_char,
+    /// Path of the device in `/sys`; null: it has none.
+    pub pci_path: *const c_char,
+    /// Identifier, unique within the machine.
+    pub guid: u64,
+    /// Supported kinds of pointers: [`PTR_HOST`].
+    pub ptr_support: c_int,
+    /// 1 where registered memory is valid for all communicators.
+    pub reg_is_global: c_int,
+}
+
+/// Limits of a device in every version.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct DeviceLimits {
+    /// Speed in Mbit/s.
+    pub speed: c_int,
+    /// Port number of the device.
+    pub port: c_int,
+    /// Latency in microseconds.
+    pub latency: f32,
+    /// Maximum number of communicators.
+    pub max_comms: c_int,
+    /// Maximum number of receives of a grouped receive.
+    pub max_recvs: c_int,
+    /// Type of device offload; 0: none.
+    pub net_device_type: c_int,
+    /// Version of the device offload.
+    pub net_device_version: c_int,
+}
+
 /// Properties of a device, version 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV8 {
-    /// Name of the device.
-    pub name: *const c_char,
-    /// Path of the device in `/sys`; null: it has none.
-    pub pci_path: *const c_char,
-    /// Identifier, unique within the machine.
-    pub guid: u64,
-    /// Supported kinds of pointers: [`PTR_HOST`].
-    pub ptr_support: c_int,
-    /// 1 where registered memory is valid for all communicators.
-    pub reg_is_global: c_int,
-    /// Speed in Mbit/s.
-    pub speed: c_int,
-    /// Port number of the device.
-    pub port: c_int,
-    /// Latency in microseconds.
-    pub latency: f32,
-    /// Maximum number of communicators.
-    pub max_comms: c_int,
-    /// Maximum number of receives of a grouped receive.
-    pub max_recvs: c_int,
-    /// Type of device offload; 0: none.
-    pub net_device_type: c_int,
-    /// Version of the device offload.
-    pub net_device_version: c_int,
+    /// Its name and identifiers.
+    pub identity: Identity,
+    /// Its limits.
+    pub limits: DeviceLimits,
 }
 
-/// Members of a merged device, versions 9 to 11.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Virtual {
-    /// Number of members.
-    pub count: c_int,
-    /// Numbers of the members.
-    pub devices: [c_int; 4],
-}
-
-/// Members of a merged device, version 12.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct VirtualV12 {
-    /// Number of members.
-    pub count: c_int,
-    /// Numbers of the members.
-    pub devices: [c_int; 8],
-}
-
-/// Properties of a device, versions 9 and 10.
+/// Members of a merged device: at most 4 in versions 9 to 11, 8 in version 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct PropertiesV9 {
-    /// Name of the device.
-    pub name: *const c_char,
-    /// Path of the device in `/sys`; null: it has none.
-    pub pci_path: *const c_char,
-    /// Identifier, unique within the machine.
-    pub guid: u64,
-    /// Supported kinds of pointers: [`PTR_HOST`].
-    pub ptr_support: c_int,
-    /// 1 where registered memory is valid for all communicators.
-    pub reg_is_global: c_int,
+pub struct Virtual<const N: usize> {
+    /// Number of members.
+    pub count: c_int,
+    /// Numbers of the members.
+    pub devices: [c_int; N],
+}
+
+/// Properties of a device, versions 9 and 10; those of versions 11 and 12 begin with them.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PropertiesV9<const N: usize = 4> {
+    /// Its name and identifiers.
+    pub identity: Identity,
     /// 1 where receives must be flushed.
     pub force_flush: c_int,
-    /// Speed in Mbit/s.
-    pub speed: c_int,
-    /// Port number of the device.
-    pub port: c_int,
-    /// Latency in microseconds.
-    pub latency: f32,
-    /// Maximum number of communicators.
-    pub max_comms: c_int,
-    /// Maximum number of receives of a grouped receive.
-    pub max_recvs: c_int,
-    /// Type of device offload; 0: none.
-    pub net_device_type: c_int,
-    /// Version of the device offload.
-    pub net_device_version: c_int,
+    /// Its limits.
+    pub limits: DeviceLimits,
     /// Members of this device: itself.
-    pub virtual_devices: Virtual,
+    pub virtual_devices: Virtual<N>,
     /// Maximum bytes of a message.
     pub max_p2p_bytes: usize,
     /// Maximum bytes of a collective.
@@ -160,38 +146,8 @@ pub struct PropertiesV11 {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV12 {
-    /// Name of the device.
-    pub name: *const c_char,
-    /// Path of the device in `/sys`; null: it has none.
-    pub pci_path: *const c_char,
-    /// Identifier, unique within the machine.
-    pub guid: u64,
-    /// Supported kinds of pointers: [`PTR_HOST`].
-    pub ptr_support: c_int,
-    /// 1 where registered memory is valid for all communicators.
-    pub reg_is_global: c_int,
-    /// 1 where receives must be flushed.
-    pub force_flush: c_int,
-    /// Speed in Mbit/s.
-    pub speed: c_int,
-    /// Port number of the device.
-    pub port: c_int,
-    /// Latency in microseconds.
-    pub latency: f32,
-    /// Maximum number of communicators.
-    pub max_comms: c_int,
-    /// Maximum number of receives of a grouped receive.
-    pub max_recvs: c_int,
-    /// Type of device offload; 0: none.
-    pub net_device_type: c_int,
-    /// Version of the device offload.
-    pub net_device_version: c_int,
-    /// Members of this device: itself.
-    pub virtual_devices: VirtualV12,
-    /// Maximum bytes of a message.
-    pub max_p2p_bytes: usize,
-    /// Maximum bytes of a collective.
-    pub max_coll_bytes: usize,
+    /// Properties that version 9 has too.
+    pub v9: PropertiesV9<8>,
     /// Maximum number of requests in a multi-request.
     pub max_multi_request_size: c_int,
     /// Rail; -1: unknown.
@@ -412,54 +368,50 @@ mod tests {
             [64, 104, 112, 128]
         );
         type P8 = PropertiesV8;
-        assert_eq!(
-            [offset_of!(P8, guid), offset_of!(P8, ptr_support), offset_of!(P8, reg_is_global), offset_of!(P8, speed)],
-            [16, 24, 28, 32]
-        );
-        assert_eq!(
-            [offset_of!(P8, port), offset_of!(P8, latency), offset_of!(P8, max_comms), offset_of!(P8, max_recvs)],
-            [36, 40, 44, 48]
-        );
-        assert_eq!([offset_of!(P8, net_device_type), offset_of!(P8, net_device_version)], [52, 56]);
         type P9 = PropertiesV9;
-        macro_rules! common {
+        type P9Of8 = PropertiesV9<8>;
+        type P12 = PropertiesV12;
+        type I = Identity;
+        type L = DeviceLimits;
+        assert_eq!(
+            [offset_of!(I, name), offset_of!(I, pci_path), offset_of!(I, guid), offset_of!(I, ptr_support)],
+            [0, 8, 16, 24]
+        );
+        assert_eq!(offset_of!(I, reg_is_global), 28);
+        // In version 8 they begin at 32, later at 36.
+        assert_eq!(
+            [offset_of!(L, speed), offset_of!(L, port), offset_of!(L, latency), offset_of!(L, max_comms)],
+            [0, 4, 8, 12]
+        );
+        assert_eq!(
+            [offset_of!(L, max_recvs), offset_of!(L, net_device_type), offset_of!(L, net_device_version)],
+            [16, 20, 24]
+        );
+        assert_eq!([offset_of!(P8, identity), offset_of!(P8, limits)], [0, 32]);
+        macro_rules! later {
             ($p:ty) => {
-                assert_eq!(
-                    [
-                        offset_of!($p, name),
-                        offset_of!($p, pci_path),
-                        offset_of!($p, guid),
-                        offset_of!($p, ptr_support),
-                        offset_of!($p, reg_is_global),
-                        offset_of!($p, force_flush),
-                        offset_of!($p, speed),
-                        offset_of!($p, port),
-                        offset_of!($p, latency),
-                        offset_of!($p, max_comms),
-                        offset_of!($p, max_recvs),
-                        offset_of!($p, net_device_type),
-                        offset_of!($p, net_device_version),
-                        offset_of!($p, virtual_devices),
-                    ],
-                    [0, 8, 16, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64]
-                )
+                [
+                    offset_of!($p, identity),
+                    offset_of!($p, force_flush),
+                    offset_of!($p, limits),
+                    offset_of!($p, virtual_devices),
+                    offset_of!($p, max_p2p_bytes),
+                    offset_of!($p, max_coll_bytes),
+                ]
             };
         }
-        common!(P9);
-        common!(PropertiesV12);
-        assert_eq!([offset_of!(P9, max_p2p_bytes), offset_of!(P9, max_coll_bytes)], [88, 96]);
-        assert_eq!(offset_of!(PropertiesV11, max_multi_request_size), 104);
-        type P12 = PropertiesV12;
+        assert_eq!(later!(P9), [0, 32, 36, 64, 88, 96]);
+        assert_eq!(later!(P9Of8), [0, 32, 36, 64, 104, 112]);
+        assert_eq!([offset_of!(PropertiesV11, v9), offset_of!(PropertiesV11, max_multi_request_size)], [0, 104]);
         assert_eq!(
             [
-                offset_of!(P12, max_p2p_bytes),
-                offset_of!(P12, max_coll_bytes),
+                offset_of!(P12, v9),
                 offset_of!(P12, max_multi_request_size),
                 offset_of!(P12, rail),
                 offset_of!(P12, plane)
             ],
-            [104, 112, 120, 124, 126]
+            [0, 120, 124, 126]
         );
-        assert_eq!([size_of::<Virtual>(), size_of::<VirtualV12>()], [20, 36]);
+        assert_eq!([size_of::<Virtual<4>>(), size_of::<Virtual<8>>()], [20, 36]);
     }
 }

@@ -4,9 +4,9 @@
 
 use crate::{
     abi::{
-        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MAX_BYTES, MAX_RECEIVES, Name, NetV8, NetV9, NetV10, NetV11,
-        NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual,
-        VirtualV12,
+        Code, Config, DeviceLimits, EndV9, EndV11, HANDLE_BYTES, Identity, Logger, MAX_BYTES, MAX_RECEIVES, Name,
+        NetV8, NetV9, NetV10, NetV11, NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11,
+        PropertiesV12, Table, Virtual,
     },
     fork,
     handle::{Handle, SCRATCH},
@@ -40,7 +40,7 @@ fn enter(entry: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
             failure.code as c_int
         }
         Err(_) => {
-            log::say(Level::Warn, &format!("{entry}: this is a mistake of the plugin's; please report it"));
+            log::say(Level::Warn, &format!("{entry}: internal plugin error; please report it"));
             Code::Internal as c_int
         }
     }
@@ -64,7 +64,8 @@ unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
 }
 
 fn named(pointer: Pointer, kind: IdKind) -> Result<(u8, Id), Failure> {
-    Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
+    Id::of_pointer(pointer, kind)
+        .ok_or_else(|| Failure::internal("NCCL passed a pointer that this plugin has not returned"))
 }
 
 fn in_context(process: &Process, context: Pointer) -> Result<u8, Failure> {
@@ -136,23 +137,28 @@ unsafe extern "C" fn devices(count: *mut c_int) -> c_int {
     })
 }
 
-fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
-    let virtual_devices = Virtual { count: 1, devices: [device, 0, 0, 0] };
+fn properties<const N: usize>(device: c_int, rail: &Rail) -> PropertiesV9<N> {
+    let mut devices = [0; N];
+    devices[0] = device;
     PropertiesV9 {
-        name: rail.name.as_ptr(),
-        pci_path: rail.pci_path.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
-        guid: rail.device.rdma.as_ref().map_or(u64::from(rail.device.index), |rdma| rdma.guid),
-        ptr_support: PTR_HOST,
-        reg_is_global: 0,
+        identity: Identity {
+            name: rail.name.as_ptr(),
+            pci_path: rail.pci_path.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+            guid: rail.device.rdma.as_ref().map_or(u64::from(rail.device.index), |rdma| rdma.guid),
+            ptr_support: PTR_HOST,
+            reg_is_global: 0,
+        },
         force_flush: 0,
-        speed: rail.device.speed() as c_int,
-        port: c_int::from(rail.device.rdma.is_some()),
-        latency: 0.0,
-        max_comms: MAX_CONNECTIONS as c_int,
-        max_recvs: MAX_RECEIVES as c_int,
-        net_device_type: 0,
-        net_device_version: 0,
-        virtual_devices,
+        limits: DeviceLimits {
+            speed: rail.device.speed() as c_int,
+            port: c_int::from(rail.device.rdma.is_some()),
+            latency: 0.0,
+            max_comms: MAX_CONNECTIONS as c_int,
+            max_recvs: MAX_RECEIVES as c_int,
+            net_device_type: 0,
+            net_device_version: 0,
+        },
+        virtual_devices: Virtual { count: 1, devices },
         max_p2p_bytes: MAX_BYTES,
         max_coll_bytes: MAX_BYTES,
     }
@@ -162,7 +168,11 @@ fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
 ///
 /// # Safety
 /// `out` is null or NCCL's memory, valid for writes.
-unsafe fn write_properties<P>(device: c_int, out: *mut P, of: impl FnOnce(PropertiesV9) -> P) -> c_int {
+unsafe fn write_properties<P, const N: usize>(
+    device: c_int,
+    out: *mut P,
+    of: impl FnOnce(PropertiesV9<N>) -> P,
+) -> c_int {
     enter("getProperties", || {
         let process = process::get()?;
         let properties = properties(device, process.rail(device)?);
@@ -172,20 +182,7 @@ unsafe fn write_properties<P>(device: c_int, out: *mut P, of: impl FnOnce(Proper
 }
 
 unsafe extern "C" fn get_properties_v8(device: c_int, out: *mut PropertiesV8) -> c_int {
-    let of = |p: PropertiesV9| PropertiesV8 {
-        name: p.name,
-        pci_path: p.pci_path,
-        guid: p.guid,
-        ptr_support: p.ptr_support,
-        reg_is_global: p.reg_is_global,
-        speed: p.speed,
-        port: p.port,
-        latency: p.latency,
-        max_comms: p.max_comms,
-        max_recvs: p.max_recvs,
-        net_device_type: p.net_device_type,
-        net_device_version: p.net_device_version,
-    };
+    let of = |PropertiesV9 { identity, limits, .. }: PropertiesV9| PropertiesV8 { identity, limits };
     // SAFETY: as it was called.
     unsafe { write_properties(device, out, of) }
 }
@@ -201,27 +198,7 @@ unsafe extern "C" fn get_properties_v11(device: c_int, out: *mut PropertiesV11) 
 }
 
 unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) -> c_int {
-    let of = |p: PropertiesV9| PropertiesV12 {
-        name: p.name,
-        pci_path: p.pci_path,
-        guid: p.guid,
-        ptr_support: p.ptr_support,
-        reg_is_global: p.reg_is_global,
-        force_flush: p.force_flush,
-        speed: p.speed,
-        port: p.port,
-        latency: p.latency,
-        max_comms: p.max_comms,
-        max_recvs: p.max_recvs,
-        net_device_type: p.net_device_type,
-        net_device_version: p.net_device_version,
-        virtual_devices: VirtualV12 { count: 1, devices: [device, 0, 0, 0, 0, 0, 0, 0] },
-        max_p2p_bytes: p.max_p2p_bytes,
-        max_coll_bytes: p.max_coll_bytes,
-        max_multi_request_size: 1,
-        rail: -1,
-        plane: -1,
-    };
+    let of = |v9| PropertiesV12 { v9, max_multi_request_size: 1, rail: -1, plane: -1 };
     // SAFETY: as it was called.
     unsafe { write_properties(device, out, of) }
 }

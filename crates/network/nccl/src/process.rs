@@ -35,9 +35,9 @@ use std::{
 };
 
 /// Maximum time that the close of the last communicator waits for ACKs of its peers.
-const LINGERS: Time = Time::from_us(100_000);
+const MAX_DRAIN: Time = Time::from_us(100_000);
 /// Maximum time that a closed RDMA device has to send what was posted.
-const PARTING: Duration = Duration::from_millis(100);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Interval of writes of the statistics page, with activity and without.
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
@@ -248,7 +248,7 @@ impl Process {
                 let verbs = VerbsSettings {
                     device: Some(rdma.name.clone()),
                     peer_timeout: Duration::from_nanos(peer_timeout.ps() / 1000),
-                    parting: PARTING,
+                    parting: CLOSE_TIMEOUT,
                     ..VerbsSettings::default()
                 };
                 let max = (labels, MAX_VERBS_PEERS);
@@ -403,7 +403,7 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
         let ns = |time: Time| time.ps() / 1000;
         let used_at =
             (counts.used_at > Time::ZERO).then(|| wall.saturating_sub(ns(now.saturating_sub(counts.used_at))));
-        let state = match of.is_well {
+        let state = match of.is_open {
             true if counts.is_silent => State::Silent,
             true => open,
             false => State::Failed,
@@ -460,9 +460,9 @@ impl Opened<'_> {
     }
 }
 
-/// Waits until all messages are acknowledged, at most for [`LINGERS`].
+/// Waits until all messages are acknowledged, at most for [`MAX_DRAIN`].
 fn linger(node: &mut DeviceNode) {
-    let until = node.driver().datapath().now() + LINGERS;
+    let until = node.driver().datapath().now() + MAX_DRAIN;
     while !node.is_idle() && node.driver().datapath().now() < until {
         let Ok(next) = node.work() else { return };
         if node.is_idle() || node.driver().wait(next.unwrap_or(until).min(until)).is_err() {

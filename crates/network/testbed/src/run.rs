@@ -518,6 +518,6 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
     }
     let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
     Err(TestbedError::Input(format!(
-        "the spine of a label from {from} to {to} does not answer; `wire.find_labels = \"all\"` does without answers"
+        "the spine of a label from {from} to {to} does not reply; `wire.find_labels = \"all\"` needs no replies"
     )))
 }

@@ -1,4 +1,4 @@
-use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
+use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::LatenessMeter};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Transmit};
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
@@ -32,7 +32,7 @@ pub struct Driver<D> {
     /// Last clock reading, and the longest interval between readings without sleep.
     read_at: Time,
     longest_pause: Time,
-    lateness: Clerk,
+    lateness: LatenessMeter,
 }
 
 /// Data first, then by peer, label, mark and class, then in order of creation. Datagrams to addresses keep their order.
@@ -56,7 +56,7 @@ impl<D: Datapath> Driver<D> {
         };
         let max = if run > 1 { MAX_SEND_BATCH / unit * unit } else { SEND_BATCH };
         Driver {
-            lateness: Clerk::new(&endpoint, read_at),
+            lateness: LatenessMeter::new(&endpoint, read_at),
             endpoint,
             datapath,
             batch: Vec::new(),

@@ -20,7 +20,7 @@ pub struct Lateness {
 
 /// Accounts [`Lateness`] once per round of receiving and sending.
 #[derive(Debug)]
-pub(crate) struct Clerk {
+pub(crate) struct LatenessMeter {
     counted: Lateness,
     catch_up: Time,
     overhead: u64,
@@ -39,10 +39,10 @@ pub(crate) struct Due {
     timer: Option<Time>,
 }
 
-impl Clerk {
+impl LatenessMeter {
     pub(crate) fn new(endpoint: &Endpoint, now: Time) -> Self {
         let settings = endpoint.settings();
-        Clerk {
+        LatenessMeter {
             counted: Lateness::default(),
             catch_up: settings.catch_up,
             overhead: settings.overhead,

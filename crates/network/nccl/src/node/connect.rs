@@ -173,13 +173,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.work()?;
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
         let Some(Waiting { peer, connection, error }) = of.waiting.pop_front() else { return Ok(None) };
-        let is_well = error.is_well();
+        let is_open = error.is_clear();
         let receiver = {
             let (waiting, open, first) = (VecDeque::new(), Vec::new(), self.first);
             Receiver { peer, connection, waiting, completed: first, granted: first, open, error }
         };
         let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
-        if is_well {
+        if is_open {
             self.theirs.insert((peer, connection), id);
         }
         Ok(Some(id))
@@ -280,7 +280,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn close_listener(&mut self, id: Id) -> Result<(), Failure> {
         let listener = self.listeners.remove(id).ok_or_else(|| unknown("a listener"))?;
         for Waiting { peer, connection, error } in listener.waiting {
-            if error.is_well() {
+            if error.is_clear() {
                 self.say(peer, &Control::Close { connection, end: End::Receiver, completed: 0 });
                 self.disconnect(peer);
             }

@@ -67,7 +67,7 @@ pub struct Node<D, M> {
     /// First number of receives.
     first: u32,
     /// Peers with unsent control messages, and senders with unsent pieces.
-    talkative: BTreeSet<PeerId>,
+    with_unsent: BTreeSet<PeerId>,
     busy: BTreeSet<Id>,
     last_work_at: Time,
     checked_at: Time,
@@ -105,7 +105,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             theirs: BTreeMap::new(),
             next_connection: 0,
             first: 0,
-            talkative: BTreeSet::new(),
+            with_unsent: BTreeSet::new(),
             busy: BTreeSet::new(),
             last_work_at: Time::ZERO,
             checked_at: Time::ZERO,
@@ -125,7 +125,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Returns `true` if there is a communicator or an attempt that has not failed.
     pub fn is_used(&self) -> bool {
-        self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.error.is_well())
+        self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.error.is_clear())
     }
 
     /// Begins connections and receives with these numbers, at both ranks, for tests of numbers that others reach in hours.
@@ -144,11 +144,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let now = self.driver.datapath().now();
         let mut all: Vec<Watched> = Vec::with_capacity(self.senders.len());
         for (_, sender) in self.senders.iter() {
-            let (stream, is_well) = (sender.channel as u32 + 1, sender.error.is_well());
-            let of = is_well.then(|| self.driver.endpoint().0.watched(now, sender.peer, stream)).flatten();
+            let (stream, is_open) = (sender.channel as u32 + 1, sender.error.is_clear());
+            let of = is_open.then(|| self.driver.endpoint().0.watched(now, sender.peer, stream)).flatten();
             let (window, paths) = of.map_or((None, Vec::new()), |(window, paths)| (window, paths.collect()));
-            let is_fragmented = is_well && self.driver.endpoint().0.fragmented(sender.peer).is_some();
-            all.push(Watched { connection: sender.connection, at: sender.at, is_well, is_fragmented, window, paths });
+            let is_fragmented = is_open && self.driver.endpoint().0.fragmented(sender.peer).is_some();
+            all.push(Watched { connection: sender.connection, at: sender.at, is_open, is_fragmented, window, paths });
         }
         all.sort_by_key(|of| of.connection);
         all
@@ -162,7 +162,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Returns `true` if all messages have been sent and acknowledged.
     pub fn is_idle(&mut self) -> bool {
-        self.talkative.is_empty() && self.driver.endpoint().0.is_idle()
+        self.with_unsent.is_empty() && self.driver.endpoint().0.is_idle()
     }
 
     /// Closes all peers.
@@ -239,14 +239,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn say(&mut self, peer: PeerId, control: &Control) {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.unsent.push_back(control.write());
-            self.talkative.insert(peer);
+            self.with_unsent.insert(peer);
         }
     }
 
     /// Passes queued control messages and pieces to the endpoint; returns `true` if it accepted any.
     fn flush(&mut self, now: Time) -> bool {
         let mut some = false;
-        for peer in std::mem::take(&mut self.talkative) {
+        for peer in std::mem::take(&mut self.with_unsent) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
             while !known.unsent.is_empty() {
                 // One message of the stream holds as many as fit into a packet.
@@ -264,7 +264,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                         known.unsent.drain(..count);
                     }
                     Err(SendError::Full) => {
-                        self.talkative.insert(peer);
+                        self.with_unsent.insert(peer);
                         break;
                     }
                     // The loss of the peer is among the events.
@@ -410,7 +410,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn gives_up(&mut self, peer: PeerId) {
         let name = self.named(peer);
         self.driver.endpoint().0.close(peer);
-        self.fails(peer, &Failure::new(Code::Remote, format!("{name} says what no version of this plugin says")));
+        self.fails(
+            peer,
+            &Failure::new(Code::Remote, format!("{name} sent a message that no version of this plugin sends")),
+        );
     }
 
     /// Fails all connections and attempts of a peer.
@@ -418,7 +421,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         // Callers that receive the failure may free their memory.
         self.driver.own_unsent();
         self.peers.remove(&peer);
-        self.talkative.remove(&peer);
+        self.with_unsent.remove(&peer);
         let mut first = failure.clone();
         let mut record = |error: &mut StickyError| {
             error.record(&first);

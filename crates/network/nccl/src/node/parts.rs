@@ -48,7 +48,7 @@ impl StickyError {
         self.0.get_or_insert_with(|| failure.clone());
     }
 
-    pub(super) fn is_well(&self) -> bool {
+    pub(super) fn is_clear(&self) -> bool {
         self.0.is_none()
     }
 
@@ -91,7 +91,7 @@ pub struct Watched {
     /// Address at which the peer listened.
     pub at: SocketAddr,
     /// It has not failed.
-    pub is_well: bool,
+    pub is_open: bool,
     /// Full packets do not pass to its peer: they are sent in fragments.
     pub is_fragmented: bool,
     /// Congestion window in bytes, where the algorithm has one.

@@ -157,7 +157,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Passes pieces to the endpoint, as far as it accepts them; returns `true` if it accepted any.
     pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
         let (mut some, max) = (false, self.piece);
-        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.error.is_well()) else { return false };
+        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.error.is_clear()) else { return false };
         let Some(peer) = self.peers.get_mut(&sender.peer) else { return false };
         while let Some(&request) = sender.queue.front() {
             let Some(Request::Send { memory, number, index, size, sent, flying, all_sent, .. }) =

@@ -30,7 +30,7 @@ fn path_counters_follow_the_scheme() {
     assert_eq!(watched(&mut pair).paths, [], "nothing has been sent");
     carry(&mut pair, ends);
     let of = watched(&mut pair);
-    assert!(of.is_well && of.window > Some(0) && of.at == common::address(1));
+    assert!(of.is_open && of.window > Some(0) && of.at == common::address(1));
     let used: Vec<_> = of.paths.iter().filter(|path| path.packets > 0).collect();
     let [one] = used[..] else { panic!("ECMP has one path: {:?}", of.paths) };
     // A piece of 65 packets, less its 32 B, and one of 35,064 B are 101 packets, each with a header of 64 B.
@@ -46,7 +46,7 @@ fn path_counters_follow_the_scheme() {
     assert!(of.paths.iter().all(|path| path.packets >= 25), "in turn: {:?}", of.paths);
     assert!(of.paths.iter().map(|path| path.moves).sum::<u64>() >= 100);
     pair.nodes[1].close_receiver(ends.1).unwrap();
-    pair.until("the end", |pair| (!watched(pair).is_well).then_some(()));
+    pair.until("the end", |pair| (!watched(pair).is_open).then_some(()));
     pair.nodes[0].close_sender(ends.0).unwrap();
     assert!(pair.nodes[0].watched().is_empty());
 }

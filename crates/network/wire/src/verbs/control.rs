@@ -201,7 +201,7 @@ impl Control {
 
     pub(super) fn send(&mut self, frame: &Frame) -> Result<(), WireError> {
         let sent = self.wait_or_not(true).and_then(|()| self.stream.write_all(&frame.write()));
-        sent.map_err(|error| self.failed("telling", error))
+        sent.map_err(|error| self.failed("sending to", error))
     }
 
     /// Sends without blocking; [`flush`](Control::flush) sends the rest.
@@ -214,11 +214,11 @@ impl Control {
     pub(super) fn flush(&mut self) -> Result<(), WireError> {
         while !self.unsent.is_empty() {
             match self.wait_or_not(false).and_then(|()| self.stream.write(&self.unsent)) {
-                Ok(0) => return Err(self.failed("telling", io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(self.failed("sending to", io::ErrorKind::WriteZero.into())),
                 Ok(sent) => drop(self.unsent.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed("telling", error)),
+                Err(error) => return Err(self.failed("sending to", error)),
             }
         }
         Ok(())
@@ -288,9 +288,9 @@ impl Control {
                 Some(timeout) => self.stream.set_read_timeout(Some(timeout)),
                 None => Ok(()),
             });
-            prepared.map_err(|error| self.failed("hearing", error))?;
+            prepared.map_err(|error| self.failed("receiving from", error))?;
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(self.failed("hearing", io::ErrorKind::ConnectionReset.into())),
+                Ok(0) => return Err(self.failed("receiving from", io::ErrorKind::ConnectionReset.into())),
                 Ok(read) => {
                     self.bytes.extend_from_slice(&buffer[..read]);
                     if left.is_zero() && !max_wait.is_zero() {
@@ -301,7 +301,7 @@ impl Control {
                     return Ok(None);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed("hearing", error)),
+                Err(error) => return Err(self.failed("receiving from", error)),
             }
         }
     }
@@ -430,6 +430,6 @@ mod tests {
         assert!(error_of(&mut other).contains("unknown control message"));
         let (one, mut other) = pair();
         drop(one);
-        assert!(error_of(&mut other).contains("hearing"));
+        assert!(error_of(&mut other).contains("receiving from"));
     }
 }

@@ -207,7 +207,10 @@ fn converse(
             return Err(wrong(&control, format!("requests {memory} B of memory, the maximum is {MAX_MEMORY} B")));
         }
         if !counted.take(memory) {
-            return Err(wrong(&control, format!("asks for {memory} B of memory, and others have what there is")));
+            return Err(wrong(
+                &control,
+                format!("requests {memory} B of memory; all connections together may have {MAX_TOTAL_MEMORY} B"),
+            ));
         }
         let index = gid::choose(name, settings.gid_index, control.local().map(|at| at.ip()))?;
         let device = Device::open(name, index, memory as usize, super::COMPLETIONS, settings.reliable())?;
@@ -325,7 +328,7 @@ impl Receiver {
         let in_turn = number == self.next + self.announced.len() as u64 && (self.announced.len() as u64) < AHEAD;
         let cut = (1..=bytes.min(MAX_CHUNKS)).contains(&chunks);
         if !(within && in_turn && cut) {
-            let what = format!("tells of message {number}, {bytes} B at {at} in {chunks} chunks, which cannot be");
+            let what = format!("announced an invalid message {number}: {bytes} B at {at} in {chunks} chunks");
             return Err(wrong(&self.control, what));
         }
         if self.announced.is_empty() {
