@@ -1,8 +1,9 @@
 //! Invariants of every guided switch scheme, on small Dragonflies and the Petersen graph, the smallest of diameter 2.
 
+use crate::common;
 use anabranch_lb::{
-    GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{PacketScope, SwitchParameters, TagKind},
+    GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{PacketScope, SwitchParameters},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::Time;
@@ -182,32 +183,16 @@ proptest! {
         for name in guided {
             for parameters in variants(name) {
                 let run = || {
-                    let info = |number: u32| SwitchInfo {
-                        key: u64::from(number) + 3,
-                        tier: 0,
-                        groups: 1,
-                        widest: 8,
-                        part_shift: 0,
-                        part_size: 0,
-                        number,
-                        switches,
-                        ports: net.neighbours[number as usize].len() as u32,
-                        uplinks: vec![],
-                        murmur3: None,
-                        udp_ports: false,
-                        hop_delay: Time::from_ns(500),
-                        queue_limit: 1 << 20,
-                        lossless: false,
-                        tags: TagKind::Entropy,
+                    let info = |number: u32| {
+                        let ports = net.neighbours[number as usize].len() as u32;
+                        let key = u64::from(number) + 3;
+                        SwitchInfo { key, groups: 1, number, switches, ports, hop_delay: Time::from_ns(500), ..common::switch(&[]) }
                     };
                     let mut schemes: Vec<_> = (0..switches).map(|number| parameters.build(seed, &info(number))).collect();
                     let mut ways = Vec::new();
                     for (i, &(flow, tag, from, to)) in packets.iter().enumerate() {
                         let (from, to) = (from % switches, to % switches);
-                        let packet = PacketView {
-                            src: from, dst: to, src_leaf: from, dst_leaf: to, flow, tag, bytes: 4160,
-                            control: false, marked: false,
-                        };
+                        let packet = common::packet((from, to), (from, to), flow, tag);
                         let (mut header, mut here, mut way) = (SwitchHeader::default(), from, vec![from]);
                         while here != to {
                             let mut at = At { net: &net, here, to, queues: &queues, paths: &paths };

@@ -1,5 +1,6 @@
 //! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
+use crate::common;
 use anabranch_lb::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
     Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -90,26 +91,14 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 let uplinks = SHAPES[shape];
                 shapes[slot as usize] = Some(uplinks);
                 let dead = dead_list(uplinks, dead);
-                let flow = FlowInfo {
-                    key,
-                    connection: key,
-                    src: 0,
-                    dst: (key % 3) as u32,
-                    size: 1 << 16,
-                    packets: 16,
-                    bdp_packets: key % 40,
-                    base_rtt: Time::from_us(8),
-                    probe_rtt: Time::from_us(8),
-                    rate: Rate(400_000_000_000),
-                    full_packet: 4160,
-                    early_packets: 0,
-                    paths: PathSpace {
-                        uplinks,
-                        dead: &dead,
-                        guided: (key % 5 != 0).then_some(&guided),
-                        ..PathSpace::default()
-                    },
+                let paths = PathSpace {
+                    uplinks,
+                    dead: &dead,
+                    guided: (key % 5 != 0).then_some(&guided),
+                    ..PathSpace::default()
                 };
+                let (dst, size, packets) = ((key % 3) as u32, 1 << 16, 16);
+                let flow = FlowInfo { dst, size, packets, ..common::flow(key, key % 40, paths) };
                 host.open(now, slot, &flow);
             }
             Event::Close { slot } => {
@@ -221,24 +210,7 @@ proptest! {
                 Rate(400_000_000_000)
             }
         }
-        let info = SwitchInfo {
-            key: 3,
-            tier: 0,
-            groups: 3,
-            widest: 8,
-            part_shift: 0,
-            part_size: 8,
-            number: 0,
-            switches: 16,
-            ports: 8,
-            uplinks: vec![8],
-            murmur3: None,
-            udp_ports: false,
-            hop_delay: Time::from_us(1),
-            queue_limit: 400_000,
-            lossless: false,
-            tags: TagKind::Entropy,
-        };
+        let info = common::switch(&[8]);
         let position: Vec<u16> = (0..8).collect();
         for about in SwitchParameters::ALL {
             let parameters = SwitchParameters::named(about.name).unwrap();
@@ -249,17 +221,7 @@ proptest! {
                     if i == 100 {
                         switch.on_routes_changed(3);
                     }
-                    let packet = PacketView {
-                        src: 1,
-                        dst: 2,
-                        src_leaf: 0,
-                        dst_leaf: 1,
-                        flow,
-                        tag,
-                        bytes: 4160,
-                        control,
-                        marked: false,
-                    };
+                    let packet = PacketView { control, ..common::packet((1, 2), (0, 1), flow, tag) };
                     let positions = &position[..count as usize];
                     let candidates = Candidates { count, group, position: positions, port: positions, uplinks: 8 };
                     let mut header = SwitchHeader::default();
@@ -292,22 +254,18 @@ proptest! {
                 Rate(400_000_000_000)
             }
         }
-        let uplinks = SHAPES[shape].to_vec();
+        let uplinks = SHAPES[shape];
         let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
         for name in SwitchParameters::names(|switch| switch.capabilities().packet_scope() == PacketScope::EveryHop) {
             for tier in 0..2 {
-                let info = SwitchInfo {
-                    key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
-                    uplinks: uplinks.clone(), murmur3: reference, udp_ports: reference.is_some(), hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
-                };
+                let (murmur3, udp_ports) = (reference, reference.is_some());
+                let info = SwitchInfo { tier, murmur3, udp_ports, lossless, ..common::switch(uplinks) };
                 let mut switch = SwitchParameters::named(name).unwrap().build(seed, &info);
                 let (mut now, mut header, mut waiting) = (Time::ZERO, SwitchHeader::default(), Vec::<u32>::new());
                 for &(what, flow, noise, own, us) in &events {
                     now += Time::from_us(us);
-                    let (src_leaf, dst_leaf) = if own { (0, 1) } else { (2, 0) };
-                    let packet = PacketView {
-                        src: 1, dst: 2, src_leaf, dst_leaf, flow, tag: 0, bytes: 4160, control: false, marked: own,
-                    };
+                    let leaves = if own { (0, 1) } else { (2, 0) };
+                    let packet = PacketView { marked: own, ..common::packet((1, 2), leaves, flow, 0) };
                     let mut given = if own { header } else { SwitchHeader(noise) };
                     let mut out = Effects::default();
                     match what {

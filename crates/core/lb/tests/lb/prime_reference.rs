@@ -1,44 +1,20 @@
 //! PRIME against a reference that follows Alg. 1 and 2 literally, with an array of penalties and sets of used paths. It
 //! computes in O(P) the paths that may come next; the shuffle chooses among them.
 
+use crate::common::{flow, send};
 use anabranch_lb::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
+    Feedback, FlowInfo, HostScheme, PathSpace, Tag,
     host::prime::{DecayOn, HistoryOf, Prime, PrimeParameters},
 };
 use anabranch_settings::Auto;
-use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Rate, Time};
+use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const BDP: u64 = 20;
 
 fn info(uplinks: &[u32]) -> FlowInfo<'_> {
-    FlowInfo {
-        key: 9,
-        connection: 9,
-        src: 0,
-        dst: 1,
-        size: 1 << 20,
-        packets: 256,
-        bdp_packets: BDP,
-        base_rtt: Time::from_us(8),
-        probe_rtt: Time::from_us(8),
-        rate: Rate(400_000_000_000),
-        full_packet: 4160,
-        early_packets: 0,
-        paths: PathSpace { uplinks, ..PathSpace::default() },
-    }
-}
-
-fn send(scheme: &mut Prime) -> Tag {
-    match scheme.select(
-        Time::ZERO,
-        0,
-        &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO },
-    ) {
-        Decision::Send(tag) => tag,
-        _ => panic!("PRIME holds nothing"),
-    }
+    flow(9, BDP, PathSpace { uplinks, ..PathSpace::default() })
 }
 
 fn packets(number: u64) -> PacketsOrPasses {

@@ -1,46 +1,22 @@
 //! Properties of the multi-part round robin of CO-PRIME and PRIME (PRIME §III-B, §III-D).
 
+use crate::common::{flow, send};
 use anabranch_lb::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
+    Feedback, HostScheme, PathSpace, Tag,
     registry::{Host, HostParameters},
 };
-use anabranch_units::{Rate, Time};
+use anabranch_units::Time;
 use proptest::prelude::*;
 
 fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
     let mut host = HostParameters::named(scheme).unwrap().build(seed, host);
     let paths = PathSpace { uplinks, ..PathSpace::default() };
-    let base_rtt = Time::from_us(8);
-    let (size, packets, bdp_packets) = (1 << 20, 256, 100);
-    host.open(
-        Time::ZERO,
-        0,
-        &FlowInfo {
-            key,
-            connection: key,
-            src: 0,
-            dst: 1,
-            size,
-            packets,
-            bdp_packets,
-            base_rtt,
-            probe_rtt: base_rtt,
-            rate: Rate(400_000_000_000),
-            full_packet: 4160,
-            early_packets: 0,
-            paths,
-        },
-    );
+    host.open(Time::ZERO, 0, &flow(key, 100, paths));
     host
 }
 
 fn sends(host: &mut Host, count: u32) -> Vec<Tag> {
-    let packet = Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO };
-    let one = |_| match host.select(Time::ZERO, 0, &packet) {
-        Decision::Send(tag) => tag,
-        _ => panic!("held"),
-    };
-    (0..count).map(one).collect()
+    (0..count).map(|_| send(host)).collect()
 }
 
 fn bits(size: u32) -> u32 {
