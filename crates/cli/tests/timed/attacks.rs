@@ -98,11 +98,10 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 message: draws.below(16),
                 length: 16 << 20,
                 index,
-                checksum: None,
                 steering: draws.below(2),
                 transmission: 7,
-                fragment: header::Fragment::WHOLE,
                 ack_request: true,
+                ..Data::default()
             };
             header::data(&mut out, connection, &data);
             out.resize(out.len() + usize::from(PAYLOAD), 7);
@@ -183,15 +182,12 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
                 stream,
                 payload: PAYLOAD,
                 psn: u64::from(index) + message,
-                tag: 0,
                 message,
                 length: 16 << 20,
                 index,
-                checksum: None,
-                steering: 0,
                 transmission: 7,
-                fragment: header::Fragment::WHOLE,
                 ack_request: true,
+                ..Data::default()
             };
             header::data(&mut out, connection, &data);
             out.resize(out.len() + usize::from(PAYLOAD), 7);
@@ -426,15 +422,11 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
                     stream: stream as u32,
                     payload: PAYLOAD,
                     psn: index,
-                    tag: 0,
-                    message: 0,
                     length: 16 << 20,
                     index: index as u32,
-                    checksum: None,
-                    steering: 0,
                     transmission: 7,
-                    fragment: header::Fragment::WHOLE,
                     ack_request: true,
+                    ..Data::default()
                 };
                 header::data(&mut out, *connection, &data);
                 out.resize(out.len() + usize::from(PAYLOAD), 7);

@@ -98,17 +98,12 @@ mod tests {
         let (mut all, mtu) = (Vec::new(), 1000);
         let data = |psn, index, count| Data {
             stream: 1,
-            payload: 0,
             psn,
-            tag: 0,
-            message: 0,
             length: 1 << 40,
             index: psn as u32,
             fragment: Fragment { index, count },
-            checksum: None,
-            steering: 0,
             transmission: 7,
-            ack_request: false,
+            ..Data::default()
         };
         for psn in 0..10_000 {
             assert!(assemble(&mut all, &data(psn, 0, 3), &[1; 334], false, mtu).unwrap().is_none());

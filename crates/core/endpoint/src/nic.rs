@@ -402,14 +402,8 @@ mod tests {
 
     #[test]
     fn reply_to_a_probe_ends_a_hold() {
-        let network = Network {
-            base_rtt: Time::from_us(1),
-            bdp: 50_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(1), bdp: 50_000, nic_rate: Rate::gbps(100), ..Network::default() };
         let transport = Transport::new(&TransportParameters::Uet(UetTransport::default()), &network);
         let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), Probing::default());
         let sender = Sender::new(&transport, network.nic_rate, network.base_rtt, 3 * 4096, Time::ZERO);
@@ -437,14 +431,8 @@ mod tests {
 
     #[test]
     fn flows_are_served_round_robin_and_held_by_schemes() {
-        let network = Network {
-            base_rtt: Time::from_us(1),
-            bdp: 50_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(1), bdp: 50_000, nic_rate: Rate::gbps(100), ..Network::default() };
         let mut uet = UetTransport::default();
         uet.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(1 << 20));
         let transport = Transport::new(&TransportParameters::Uet(uet), &network);

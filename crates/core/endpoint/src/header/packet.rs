@@ -70,8 +70,14 @@ impl Fragment {
     pub const WHOLE: Fragment = Fragment { index: 0, count: 1 };
 }
 
+impl Default for Fragment {
+    fn default() -> Self {
+        Fragment::WHOLE
+    }
+}
+
 /// A data packet without its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Data {
     /// Number of its sender's stream.
     pub stream: u32,

@@ -216,16 +216,11 @@ fn peers_without_the_key_are_rejected() {
     let data = Data {
         stream: 1,
         payload: 4,
-        psn: 0,
-        tag: 0,
-        message: 0,
         length: 4,
-        index: 0,
         checksum: Some(header::crc32c(b"evil")),
-        steering: 0,
         transmission: 7,
-        fragment: header::Fragment::WHOLE,
         ack_request: true,
+        ..Data::default()
     };
     let ack = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
     let mut out = Vec::new();

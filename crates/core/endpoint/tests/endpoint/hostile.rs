@@ -116,11 +116,10 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 message: number(draws),
                 length,
                 index,
-                checksum: None,
                 steering: draws.below(3),
                 transmission: 7,
-                fragment: header::Fragment::WHOLE,
                 ack_request: draws.chance(1, 2),
+                ..Data::default()
             };
             header::data(out, ours, &data);
             if draws.chance(2, 3) {
@@ -268,16 +267,12 @@ fn damaged_payload_counts_as_lost() {
         let data = Data {
             stream: 1,
             payload: 300,
-            psn: 0,
-            tag: 0,
-            message: 0,
             length: 300,
-            index: 0,
             checksum: is_checked.then(|| header::crc32c(&contents)),
             steering,
             transmission: 7,
-            fragment: header::Fragment::WHOLE,
             ack_request: true,
+            ..Data::default()
         };
         let mut come = |payload: &[u8]| {
             let mut out = Vec::new();
@@ -313,15 +308,11 @@ fn messages_are_placed_directly() {
                 stream: 1,
                 payload: payload.len() as u16,
                 psn: u64::from(index),
-                tag: 0,
-                message: 0,
                 length: 3500,
                 index,
-                checksum: None,
                 steering,
                 transmission: 7,
-                fragment: header::Fragment::WHOLE,
-                ack_request: false,
+                ..Data::default()
             };
             header::data(&mut out, ours, &data);
             out.extend_from_slice(payload);
@@ -358,14 +349,11 @@ fn superseded_acks_are_merged() {
                 payload: MTU,
                 psn,
                 tag,
-                message: 0,
                 length: 10_000,
                 index,
-                checksum: None,
-                steering: 0,
                 transmission: 7,
-                fragment: header::Fragment::WHOLE,
                 ack_request: true,
+                ..Data::default()
             };
             header::data(&mut out, ours, &data);
             out.resize(out.len() + usize::from(MTU), 1);

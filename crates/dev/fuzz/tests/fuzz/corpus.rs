@@ -142,12 +142,11 @@ fn write_binary_seeds() {
         tag: 2,
         message: 1,
         length: 1000,
-        index: 0,
         checksum: Some(header::crc32c(b"abcd")),
         steering: 1,
         transmission: 7,
-        fragment: header::Fragment::WHOLE,
         ack_request: true,
+        ..Data::default()
     };
     header::data(&mut out, 9, &data);
     write("header", "data", &[&out[..], b"abcd"].concat());

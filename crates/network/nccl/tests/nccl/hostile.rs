@@ -233,18 +233,11 @@ fn a_refused_rank_states_no_round_trip() {
                 Packet::Welcome { greeting, .. } => {
                     ours = greeting.connection;
                     let data = header::Data {
-                        stream: 0,
                         payload: connect.len() as u16,
-                        psn: 0,
-                        tag: 0,
-                        message: 0,
                         length: connect.len() as u64,
-                        index: 0,
-                        checksum: None,
-                        steering: 0,
                         transmission: 1,
-                        fragment: header::Fragment::WHOLE,
                         ack_request: true,
+                        ..header::Data::default()
                     };
                     header::data(&mut out, ours, &data);
                     replies.push([&out[..], &connect].concat());

@@ -58,10 +58,9 @@ fn wireshark_reads_every_kind() {
         length: 100_000,
         index: 70_000,
         checksum: Some(0xfeed),
-        steering: 0,
         transmission: 7,
-        fragment: header::Fragment::WHOLE,
         ack_request: true,
+        ..Data::default()
     };
     let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
     let probe = ProbeHeader { stream: 5, tag: 9, transmission: 4, held: Time::from_ns(80) };

@@ -146,20 +146,7 @@ pub(crate) fn data(connection: u32, message: u64, place: (u64, u32), length: u64
 /// `place` is PSN, and index in the message.
 pub(crate) fn data_over(stream: u32, connection: u32, message: u64, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
     let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
-    let header = Data {
-        stream,
-        payload,
-        psn,
-        tag: 0,
-        message,
-        length,
-        index,
-        checksum: None,
-        steering: 0,
-        transmission: 7,
-        fragment: header::Fragment::WHOLE,
-        ack_request: false,
-    };
+    let header = Data { stream, payload, psn, message, length, index, transmission: 7, ..Data::default() };
     let mut out = Vec::new();
     header::data(&mut out, connection, &header);
     out.resize(out.len() + usize::from(payload), 1);

@@ -235,14 +235,8 @@ mod tests {
     /// Hopper §4.1.1: early by up to 30 packets is acknowledged normally, beyond that a NACK starts recovery.
     #[test]
     fn early_packets_of_the_window_are_acknowledged_selectively() {
-        let network = Network {
-            base_rtt: Time::from_us(8),
-            bdp: 104_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(8), bdp: 104_000, nic_rate: Rate::gbps(100), ..Network::default() };
         for (early_ack, block) in [(EarlyAck::Selective, Some(31)), (EarlyAck::Cumulative, None)] {
             let mut transport = RoceTransport::irn();
             (transport.roce.recovery, transport.roce.early_ack) = (Recovery::IrnExtended, early_ack);
@@ -264,14 +258,8 @@ mod tests {
 
     #[test]
     fn early_packets_beyond_the_memory_are_refused() {
-        let network = Network {
-            base_rtt: Time::from_us(8),
-            bdp: 104_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(8), bdp: 104_000, nic_rate: Rate::gbps(100), ..Network::default() };
         let mut transport = RoceTransport::irn();
         transport.roce.reorder_memory = Never::Value(Bytes(2000));
         let config = RoceConfig::new(&transport, &network);
@@ -291,14 +279,8 @@ mod tests {
 
     #[test]
     fn packet_out_of_order_is_notified_but_not_marked() {
-        let network = Network {
-            base_rtt: Time::from_us(8),
-            bdp: 104_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(8), bdp: 104_000, nic_rate: Rate::gbps(100), ..Network::default() };
         let config = RoceConfig::new(&RoceTransport::irn(), &network);
         let mut receiver = RoceReceiver::new(&config, 100_000);
         let mut arrives = |psn, ecn| {

@@ -440,14 +440,8 @@ mod tests {
     fn config(change: impl Fn(&mut RoceTransport)) -> RoceConfig {
         let mut transport = RoceTransport::irn();
         change(&mut transport);
-        let network = Network {
-            base_rtt: Time::from_us(8),
-            bdp: 104_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(100),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(8), bdp: 104_000, nic_rate: Rate::gbps(100), ..Network::default() };
         RoceConfig::new(&transport, &network)
     }
 

@@ -578,14 +578,8 @@ mod tests {
     fn config() -> UetConfig {
         let mut transport = UetTransport::default();
         (transport.uet.rto, transport.uet.rto_rule) = (Auto::Value(Time::from_us(120)), RtoRule::Measured);
-        let network = Network {
-            base_rtt: Time::from_us(10),
-            bdp: 50_000,
-            queue_drain: Time::ZERO,
-            trimming: false,
-            nic_rate: Rate::gbps(40),
-            ..Network::default()
-        };
+        let network =
+            Network { base_rtt: Time::from_us(10), bdp: 50_000, nic_rate: Rate::gbps(40), ..Network::default() };
         UetConfig::new(&transport, &network)
     }
 
