@@ -49,16 +49,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("reproduce", "reproduce hopper fig3 --no-run --quiet --out reproduce"),
 ];
 
-/// Names of the contract by file: columns of `flows` in their order, keys of a run's summary.
-const FLOWS: &str = "flow_id src dst size_bytes start_ps fct_rx_ps fct_ack_ps ideal_rx_ps ideal_ack_ps slowdown status workload \
-    scheme class retransmitted_packets out_of_order_packets max_reorder_bytes path_switches";
-const SUMMARY: &str = "scenario scheme seed threads fingerprint simulated_s wall_s events packet_hops packet_hops_per_s \
-    peak_rss_bytes flows.total flows.finished fct_kind fct_us.mean fct_us.p50 fct_us.p95 fct_us.p99 fct_us.max slowdown.mean \
-    slowdown.p50 slowdown.p95 slowdown.p99 slowdown.max workloads.only.flows.total workloads.only.slowdown.p99 \
-    counters.data_packets counters.acks counters.ecn_marked counters.trimmed counters.dropped counters.retransmitted \
-    counters.timeouts counters.out_of_order counters.pfc_pauses counters.flowlets counters.path_switches counters.probes \
-    counters.probe_bytes counters.packets_per_ack conservation.holds";
-
 fn record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns.txt")
 }
@@ -169,22 +159,4 @@ fn columns_and_keys_match_record() {
         "columns differ from {}, at {differs:?}; where that is meant, write them with ANABRANCH_RECORD=1",
         record.display()
     );
-}
-
-/// The record always has the names of the contract.
-#[test]
-fn record_contains_contract() {
-    let text = fs::read_to_string(record()).unwrap();
-    let of = |file: &str| -> Vec<&str> {
-        let (_, rest) = text.split_once(&format!("\n{file}\n")).unwrap_or_else(|| panic!("no {file}"));
-        rest.lines()
-            .take_while(|line| line.starts_with("  "))
-            .map(|line| line.trim().split(' ').next().unwrap())
-            .collect()
-    };
-    let flows = of("run: flows.parquet");
-    assert_eq!(flows[..words(FLOWS).len()], words(FLOWS), "flows");
-    let summary = of("run: summary.json");
-    let missing: Vec<&str> = words(SUMMARY).into_iter().filter(|key| !summary.contains(key)).collect();
-    assert!(missing.is_empty(), "summary.json lacks {missing:?}");
 }

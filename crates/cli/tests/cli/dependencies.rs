@@ -59,11 +59,3 @@ fn default_build_has_few_crates() {
     assert!(count <= MAX_CRATES, "{count} crates, at most {MAX_CRATES} are allowed; new: {new:#?}");
     assert!(new.is_empty() && recorded.is_empty(), "crates.txt is stale; new: {new:#?}, gone: {recorded:#?}");
 }
-
-/// Twenty-odd crates of locale data would serve to wrap the text of error messages.
-#[test]
-fn no_locale_data_is_compiled() {
-    let Some(crates) = crates() else { return };
-    let locale: Vec<String> = crates.into_iter().filter(|name| name.starts_with("icu_")).collect();
-    assert!(locale.is_empty(), "{locale:?}");
-}
