@@ -1,6 +1,7 @@
 //! Pictures of two leaves with four paths between them: packets, their paths, and the state that selects them.
 
 use crate::svg::{FLOWS, Svg};
+use serde::Deserialize;
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 316;
@@ -10,47 +11,46 @@ const MIDDLE: f64 = 157.0;
 const LAST: f64 = 326.0;
 const STEP: f64 = 26.0;
 
-/// Cell of a memory: its text and `""`, `good`, `bad` or `pick`.
-pub(crate) type Cell = (&'static str, &'static str);
-
-#[derive(Clone, Debug)]
-pub(crate) enum Memory {
-    /// A title and rows, each a label and cells.
-    Cells(&'static str, Vec<(&'static str, Vec<Cell>)>),
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Memory {
+    /// A title, and rows of cells: `LABEL :: CELL | CELL`. A cell ends with ` +` where it is good, ` !` bad, ` *` chosen; `_` is
+    /// an empty one.
+    Cells(Vec<String>),
     /// A title, named values from 0 to 1, and named thresholds.
-    Bars(&'static str, Vec<(&'static str, f64)>, Vec<(&'static str, f64)>),
+    Bars { title: String, values: Vec<(String, f64)>, thresholds: Vec<(String, f64)> },
 }
 
 /// `sent` lists packets in order: a letter per flow (`P`: a probe), the path, and `!` for a mark on its path; `_` is a pause,
 /// `h` a pause that the host has lengthened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Fan {
-    pub(crate) sent: &'static str,
-    pub(crate) host: Option<Memory>,
-    pub(crate) leaf: Option<Memory>,
+    sent: String,
+    host: Option<Memory>,
+    leaf: Option<Memory>,
     /// Packets that the receiver's leaf holds back.
-    pub(crate) held: Option<Memory>,
+    held: Option<Memory>,
     /// Packets in the queues of the leaf's ports.
-    pub(crate) queues: [u8; 4],
-    /// Ports that the leaf samples (bits), and the one it selects.
-    pub(crate) looked_at: u8,
-    pub(crate) taken: Option<usize>,
-    /// Congested paths (bits).
-    pub(crate) congested: u8,
-    pub(crate) labels: [&'static str; 4],
+    queues: [u8; 4],
+    /// Ports that the leaf samples, and the one it selects.
+    sampled: Vec<usize>,
+    taken: Option<usize>,
+    /// Congested paths.
+    congested: Vec<usize>,
+    labels: [String; 4],
     /// Packets in the reverse direction.
-    pub(crate) feedback: &'static str,
+    feedback: String,
 }
 
 impl Fan {
     pub(crate) fn draw(&self, title: &str, says: &str) -> String {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         for (lane, y) in LANES.iter().enumerate() {
-            let congested = self.congested & 1 << lane != 0;
+            let congested = self.congested.contains(&lane);
             let class = if congested { "link slow" } else { "link" };
             svg.line(class, "", &[(232.0, MIDDLE), (282.0, *y), (540.0, *y), (588.0, MIDDLE)], false);
-            let label =
-                if self.labels[lane].is_empty() { format!("path {lane}") } else { self.labels[lane].to_string() };
+            let label = if self.labels[lane].is_empty() { format!("path {lane}") } else { self.labels[lane].clone() };
             svg.text("s", "start", (290.0, y - 17.0), &label);
             if congested {
                 svg.text("s", "end", (536.0, y - 17.0), "congested");
@@ -68,7 +68,7 @@ impl Fan {
         self.packets(&mut svg);
         if !self.feedback.is_empty() {
             svg.line("back", "", &[(720.0, MIDDLE - 18.0), (720.0, 30.0), (272.0, 30.0)], true);
-            svg.text("s", "end", (714.0, 24.0), self.feedback);
+            svg.text("s", "end", (714.0, 24.0), &self.feedback);
         }
         for (memory, at) in [(&self.host, (20.0, 20.0)), (&self.leaf, (20.0, 226.0)), (&self.held, (596.0, 226.0))] {
             if let Some(memory) = memory {
@@ -82,13 +82,13 @@ impl Fan {
         if self.queues.iter().all(|waiting| *waiting == 0) {
             return;
         }
-        let looked_at = self.looked_at & 1 << lane != 0;
+        let is_sampled = self.sampled.contains(&lane);
         let class = if self.taken == Some(lane) { "pick" } else { "cell" };
         svg.rect(class, (238.0, y - 9.0), (44.0, 18.0));
         for waiting in 0..self.queues[lane] {
             svg.filled("#8793a0", (273.0 - 8.0 * f64::from(waiting), y - 6.0), (6.0, 12.0));
         }
-        if looked_at {
+        if is_sampled {
             svg.text("s", "end", (234.0, y + 4.0), "looks");
         }
     }
@@ -135,24 +135,30 @@ impl Memory {
     fn draw(&self, svg: &mut Svg, at: (f64, f64)) {
         let (x, y) = at;
         match self {
-            Memory::Cells(title, rows) => {
+            Memory::Cells(lines) => {
+                let Some((title, rows)) = lines.split_first() else { return };
                 svg.text("s b", "start", (x, y), title);
-                for (row, (label, cells)) in rows.iter().enumerate() {
+                for (row, line) in rows.iter().enumerate() {
+                    let (label, cells) = line.split_once(" :: ").unwrap_or(("", line));
                     let y = y + 8.0 + 27.0 * row as f64;
                     let mut left = x;
                     if !label.is_empty() {
                         svg.text("s", "start", (left, y + 15.0), label);
                         left += 8.0 + 6.6 * label.chars().count() as f64;
                     }
-                    for (text, class) in cells {
+                    for cell in cells.split(" | ") {
+                        let marks = [(" +", "good"), (" !", "bad"), (" *", "pick")];
+                        let marked = marks.iter().find_map(|(end, class)| Some((cell.strip_suffix(end)?, *class)));
+                        let (text, class) = marked.unwrap_or((cell, "cell"));
+                        let text = if text == "_" { " " } else { text };
                         let width = (8.0 + 7.0 * text.chars().count() as f64).max(22.0);
-                        svg.rect(if class.is_empty() { "cell" } else { class }, (left, y), (width, 21.0));
+                        svg.rect(class, (left, y), (width, 21.0));
                         svg.text("s", "middle", (left + width / 2.0, y + 15.0), text);
                         left += width + 4.0;
                     }
                 }
             }
-            Memory::Bars(title, values, thresholds) => {
+            Memory::Bars { title, values, thresholds } => {
                 const HEIGHT: f64 = 54.0;
                 svg.text("s b", "start", (x, y), title);
                 let floor = y + 12.0 + HEIGHT;

@@ -1,4 +1,5 @@
 use crate::svg::{FLOWS, Svg};
+use serde::Deserialize;
 
 /// `a` to `c` in the source's group, `d` to `f` in the intermediate one, `x` to `z` in the destination's; the sender is on
 /// `a`, the receiver on `z`.
@@ -18,13 +19,15 @@ const SWITCHES: [(char, f64, f64); 9] = [
 const GLOBAL: [(char, char); 4] = [('b', 'd'), ('e', 'x'), ('c', 'y'), ('b', 'x')];
 
 /// Route: its switches, its colour among the flows', its text and position.
-pub(crate) type Route = (&'static str, usize, &'static str, (f64, f64));
+type Route = (String, usize, String, (f64, f64));
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Groups {
-    pub(crate) routes: Vec<Route>,
+    routes: Vec<Route>,
     /// Texts at positions, for example the inputs of a switch.
-    pub(crate) notes: Vec<(&'static str, (f64, f64))>,
+    #[serde(default)]
+    notes: Vec<(String, (f64, f64))>,
 }
 
 fn place(letter: char) -> (f64, f64) {

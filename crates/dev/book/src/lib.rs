@@ -5,11 +5,9 @@
 mod contents;
 mod fan;
 mod groups;
-mod host_pictures;
 mod pages;
 mod pictures;
 mod svg;
-mod switch_pictures;
 
 pub use pages::{Page, expert_page, pages};
 pub use pictures::{Side, picture};

@@ -30,7 +30,10 @@ pub fn pages() -> Vec<Page> {
     }
     pages.push(Page { path: "schemes/README.md".into(), text: list_page() });
     pages.push(Page { path: "reference/keys.md".into(), text: reference_page() });
-    pages.push(Page { path: "SUMMARY.md".into(), text: contents::summary(&sides) });
+    pages.push(Page {
+        path: "SUMMARY.md".into(),
+        text: contents::summary(include_str!("../../../../docs/SUMMARY.md"), &sides),
+    });
     pages
 }
 

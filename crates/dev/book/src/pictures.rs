@@ -1,29 +1,20 @@
 use crate::{
     fan::Fan,
     groups::Groups,
-    host_pictures,
     svg::{FLOWS, Svg},
-    switch_pictures,
 };
+use serde::Deserialize;
+use std::collections::BTreeMap;
 
-#[derive(Clone, Debug)]
-pub(crate) enum Scene {
+/// Picture of one side of a scheme. Without a scene: three tiers that use the parts of a multi-part entropy value.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Picture {
+    says: String,
     /// Two leaves with four paths between them.
-    Fan(Box<Fan>),
+    fan: Option<Fan>,
     /// Groups of a low-diameter network.
-    Groups(Groups),
-    /// Three tiers that use the parts of a multi-part entropy value.
-    Parts,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Picture {
-    pub(crate) says: &'static str,
-    pub(crate) scene: Scene,
-}
-
-pub(crate) fn fan(says: &'static str, scene: Fan) -> Picture {
-    Picture { says, scene: Scene::Fan(Box::new(scene)) }
+    groups: Option<Groups>,
 }
 
 /// Side of a pair.
@@ -45,19 +36,21 @@ impl Side {
     }
 }
 
-/// Returns description and drawing (SVG) of a scheme; `None` if it has none.
-pub fn picture(side: Side, name: &str) -> Option<(&'static str, String)> {
-    let picture = match side {
-        Side::Host => host_pictures::of(name),
-        Side::Switch => switch_pictures::of(name),
-    }?;
+/// Returns description and drawing (SVG) of a scheme, from `pictures.toml`; `None` if it has none.
+///
+/// # Panics
+/// If `pictures.toml` is invalid.
+pub fn picture(side: Side, name: &str) -> Option<(String, String)> {
+    let mut all: BTreeMap<String, BTreeMap<String, Picture>> =
+        toml::from_str(include_str!("../pictures.toml")).unwrap_or_else(|error| panic!("pictures.toml: {error}"));
+    let Picture { says, fan, groups } = all.get_mut(side.word())?.remove(name)?;
     let title = format!("{name} ({} side)", side.word());
-    let drawing = match &picture.scene {
-        Scene::Fan(fan) => fan.draw(&title, picture.says),
-        Scene::Groups(groups) => groups.draw(&title, picture.says),
-        Scene::Parts => parts(&title, picture.says),
+    let drawing = match (fan, groups) {
+        (Some(fan), _) => fan.draw(&title, &says),
+        (_, Some(groups)) => groups.draw(&title, &says),
+        _ => parts(&title, &says),
     };
-    Some((picture.says, drawing))
+    Some((says, drawing))
 }
 
 /// Draws a leaf, its four aggregation switches, and the cores above the one that part 0 selects.

@@ -38,10 +38,9 @@ fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
     for (side, abouts) in [(Side::Host, HostParameters::ALL), (Side::Switch, SwitchParameters::ALL)] {
         for about in abouts {
             let page = text(about.name);
-            let (says, drawing) = picture(side, about.name).unwrap_or_else(|| {
-                panic!("no picture of {}: add it to crates/dev/book/src/{}_pictures.rs", about.name, side.word())
-            });
-            assert!(page.contains(says) && page.contains(&format!("({}-{}.svg)", side.word(), about.name)));
+            let (says, drawing) = picture(side, about.name)
+                .unwrap_or_else(|| panic!("no picture of {}: add it to crates/dev/book/pictures.toml", about.name));
+            assert!(page.contains(&says) && page.contains(&format!("({}-{}.svg)", side.word(), about.name)));
             assert!(drawings.insert(drawing), "{}: the same drawing as another", about.name);
             let code = page.split("Code: `").skip(1).map(|rest| rest.split('`').next().unwrap());
             for file in code {
@@ -72,7 +71,7 @@ fn table_of_contents_lists_every_page() {
             if path.is_dir() {
                 folders.push(path);
             } else if page.ends_with(".md") && page != "SUMMARY.md" {
-                assert!(summary.contains(&format!("({page})")), "{page}: add it to crates/dev/book/src/contents.rs");
+                assert!(summary.contains(&format!("({page})")), "{page}: add it to docs/SUMMARY.md");
             }
         }
     }
