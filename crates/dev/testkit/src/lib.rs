@@ -1,5 +1,6 @@
 //! Shared by tests of several crates: reports of tests that cannot run on this machine, CSV tables, command lines.
 
+use anabranch_settings::{Parameters, Raw, SetError};
 use std::{
     collections::BTreeMap,
     env,
@@ -115,6 +116,41 @@ pub fn columns(text: &str) -> Vec<String> {
 /// Returns the words of a command line without quotes.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// Parses a value as a scenario has it: true or false, a number, a list in brackets, else text without quotes.
+pub fn raw(text: &str) -> Raw {
+    if let Some(items) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return Raw::List(items.split(',').filter(|item| !item.is_empty()).map(raw).collect());
+    }
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    if let Some(number) = text.parse().ok().filter(|_| is_number) {
+        return Raw::Int(number);
+    }
+    if let Some(number) = text.parse().ok().filter(|_| is_number || text == "nan") {
+        return Raw::Float(number);
+    }
+    text.parse().map_or_else(|_| Raw::Text(text.to_string()), Raw::Bool)
+}
+
+/// Sets parameters from `KEY=VALUE` pairs with spaces between.
+///
+/// # Errors
+/// The error of the first pair that cannot be set.
+///
+/// # Panics
+/// If a word has no `=`.
+pub fn try_set_keys(parameters: &mut dyn Parameters, pairs: &str) -> Result<(), SetError> {
+    let pairs = words(pairs).into_iter().map(|pair| pair.split_once('=').expect("KEY=VALUE"));
+    pairs.into_iter().try_for_each(|(key, value)| parameters.set(key, &raw(value)))
+}
+
+/// Sets parameters, as [`try_set_keys`].
+///
+/// # Panics
+/// If one cannot be set.
+pub fn set_keys(parameters: &mut dyn Parameters, pairs: &str) {
+    try_set_keys(parameters, pairs).unwrap_or_else(|error| panic!("{pairs}: {error}"));
 }
 
 /// Sends a signal, for example `INT`, with the shell's built-in `kill`; the program `kill` is in an optional package.

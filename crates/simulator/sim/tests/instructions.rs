@@ -12,7 +12,6 @@
 
 mod common;
 use anabranch_backend::Setup;
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::Topology;
 use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
@@ -44,18 +43,18 @@ fn uet_permutation(topology: Topology, bytes: u64, scheme: &str) -> Setup {
 }
 
 fn spritz(bytes: u64, scheme: &str) -> Setup {
-    let dragonfly = topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]);
+    let dragonfly = topology("dragonfly", "p=2 a=4 h=2");
     let transport = TransportParameters::Uet(UetTransport::spritz());
     Setup { transport, ..uet_permutation(dragonfly, bytes, scheme) }
 }
 
 fn roce_permutation(bytes: u64, profile: Profile) -> Setup {
-    let keys = [("leaves", Raw::Int(4)), ("spines", Raw::Int(8)), ("hosts_per_leaf", Raw::Int(8))];
-    let leaf_spine = topology("leaf-spine", &keys);
+    let keys = "leaves=4 spines=8 hosts_per_leaf=8";
+    let leaf_spine = topology("leaf-spine", keys);
     let flows = permutation(&leaf_spine, bytes, 1);
     let mut setup = roce_setup(leaf_spine, flows, "ecmp", profile);
     // Falling rates would stretch the run without effect on the figure.
-    roce(&mut setup).set("congestion_control", &text("none")).expect("a congestion control");
+    set_keys(roce(&mut setup), "congestion_control=none");
     setup
 }
 

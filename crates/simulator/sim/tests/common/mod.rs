@@ -6,8 +6,9 @@ use anabranch_backend::{LoadBalancer, Measure, RunLimits, Setup};
 use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
-use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::{How, Timing};
+use anabranch_settings::Raw;
+use anabranch_sim::{How, Split, Timing};
+pub use anabranch_testkit::set_keys;
 use anabranch_topology::{FaultKind, FaultParameters, Topology, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_transport::{
@@ -15,7 +16,7 @@ use anabranch_transport::{
     uet::{UetParameters, UetTransport},
 };
 use anabranch_units::{Rate, Time};
-use anabranch_workload::{Flow, FlowSet, HostView, Start, WorkloadInfo};
+use anabranch_workload::{Flow, FlowSet, GeneratedAs, HostView, Start, WorkloadInfo, WorkloadParameters, generate};
 
 /// Picoseconds of a packet of 4096 B with 64 B of headers at 400 Gb/s.
 pub const WIRE: u64 = 4160 * 20;
@@ -51,35 +52,37 @@ pub fn uet(setup: &mut Setup) -> &mut UetParameters {
     &mut transport.uet
 }
 
-pub fn topology(kind: &str, keys: &[(&str, Raw)]) -> Topology {
+pub fn topology(kind: &str, keys: &str) -> Topology {
     let mut parameters = TopologyParameters::named(kind).expect("a kind");
-    for (key, value) in keys {
-        parameters.parameters_mut().set(key, value).expect("a key");
-    }
+    set_keys(parameters.parameters_mut(), keys);
     parameters.build(&|path| Err(std::io::Error::other(path.to_string()))).expect("a topology")
+}
+
+pub fn workload(kind: &str, keys: &str) -> WorkloadParameters {
+    let mut parameters = WorkloadParameters::named(kind).expect("a kind");
+    set_keys(parameters.parameters_mut(), keys);
+    parameters
+}
+
+/// Generates workloads, of which number n reads `n.goal` as the n-th of `files`.
+pub fn generated(view: &HostView, kinds: Vec<WorkloadParameters>, files: &[&str]) -> FlowSet {
+    let sent_as =
+        |name| GeneratedAs { name: format!("workload{name}"), class: 0, load_balancer: 0, measured: true, split: None };
+    let list: Vec<_> = kinds.into_iter().enumerate().map(|(number, kind)| (kind, sent_as(number))).collect();
+    let read = |path: &str| Ok(files[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
+    generate(&list, view, 1, &read).expect("flows")
 }
 
 /// A 400 Gb/s fat tree with 1 us links.
 pub fn fat_tree(tiers: i64, radix: i64) -> Topology {
-    let keys = [
-        ("tiers", Raw::Int(tiers)),
-        ("radix", Raw::Int(radix)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
+    let keys = format!("tiers={tiers} radix={radix} link_rate=400Gbps link_delay=1us");
     topology("fat-tree", &keys)
 }
 
 /// Two leaves with two hosts each and one spine, with 400 Gb/s and 1 us links.
 pub fn two_leaves() -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
+    let keys = "leaves=2 spines=1 hosts_per_leaf=2 link_rate=400Gbps link_delay=1us";
+    topology("leaf-spine", keys)
 }
 
 /// Flows (source, destination, bytes, start in picoseconds).
@@ -187,14 +190,8 @@ pub fn roce(setup: &mut Setup) -> &mut RoceParameters {
 
 /// The fabric of the recorded runs: 8 leaves of 16 hosts, 8 spines, 100 Gb/s, 1 us.
 pub fn leaf_spine_128() -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(8)),
-        ("spines", Raw::Int(8)),
-        ("hosts_per_leaf", Raw::Int(16)),
-        ("link_rate", text("100Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
+    let keys = "leaves=8 spines=8 hosts_per_leaf=16 link_rate=100Gbps link_delay=1us";
+    topology("leaf-spine", keys)
 }
 
 /// Flows with sizes up to `most` bytes and starts within `span` picoseconds.
@@ -212,22 +209,47 @@ pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, se
 }
 
 pub fn run(setup: &Setup) -> RunResult {
-    anabranch_sim::run(setup, 1, &mut |_| true).expect("a run")
+    run_on(setup, 1)
+}
+
+pub fn run_on(setup: &Setup, threads: usize) -> RunResult {
+    run_as(setup, How::on(threads))
+}
+
+pub fn run_as(setup: &Setup, how: How) -> RunResult {
+    anabranch_sim::run_with(setup, how, &mut |_| true).expect("a run")
 }
 
 pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
-    let how = How { timing: Timing::Eager, ..How::on(threads) };
-    anabranch_sim::run_with(setup, how, &mut |_| true).expect("a run")
+    run_as(setup, How { timing: Timing::Eager, ..How::on(threads) })
+}
+
+/// The error of a run that is refused.
+pub fn refused(setup: &Setup) -> anabranch_backend::RunError {
+    anabranch_sim::run(setup, 1, &mut |_| true).expect_err("refused")
+}
+
+/// Threads, splits and timings, which do not affect results.
+pub fn modes() -> impl Iterator<Item = How> {
+    let ways = [(1, Split::Cells), (2, Split::Cells), (3, Split::Cells), (1, Split::One)].into_iter();
+    ways.flat_map(|(threads, split)| [Timing::Lazy, Timing::Eager].map(|timing| How { threads, timing, split }))
+}
+
+/// Runs in every mode; all have the results of one thread, which are returned.
+pub fn run_in_every_mode(setup: &Setup, what: &str) -> RunResult {
+    let first = run(setup);
+    for how in modes() {
+        let other = run_as(setup, how);
+        assert_eq!((other.fingerprint, other.packet_hops), (first.fingerprint, first.packet_hops), "{what}: {how:?}");
+    }
+    first
 }
 
 /// Disables congestion control, marks and limits of queues.
 pub fn unconstrained(mut setup: Setup) -> Setup {
     let fabric = &mut setup.fabric;
-    fabric.set("queue_limit", &text("1GB")).unwrap();
-    fabric.set("ecn", &Raw::Bool(false)).unwrap();
-    uet(&mut setup).set("congestion_control", &text("none")).unwrap();
-    uet(&mut setup).set("window", &text("100MB")).unwrap();
-    uet(&mut setup).set("rto", &text("100ms")).unwrap();
+    set_keys(fabric, "queue_limit=1GB ecn=false");
+    set_keys(uet(&mut setup), "congestion_control=none window=100MB rto=100ms");
     setup
 }
 

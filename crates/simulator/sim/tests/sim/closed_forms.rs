@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use anabranch_backend::{Scheduling, Setup};
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::Time;
 
@@ -38,15 +37,8 @@ fn one_packet_over_every_number_of_hops() {
 
 #[test]
 fn switch_latency_counts_once_per_switch() {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(2)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-        ("switch_latency", text("500ns")),
-    ];
-    let result = run(&setup(topology("leaf-spine", &keys), flows(&[(0, 3, 100, 0)]), "ecmp"));
+    let keys = "leaves=2 spines=2 hosts_per_leaf=2 link_rate=400Gbps link_delay=1us switch_latency=500ns";
+    let result = run(&setup(topology("leaf-spine", keys), flows(&[(0, 3, 100, 0)]), "ecmp"));
     // 100 + 64 B over four links and three switches.
     let rx = 4 * (164 * 20 + DELAY) + 3 * 500_000;
     assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps(rx)));
@@ -94,15 +86,8 @@ fn incast_drains_at_the_rate_of_the_last_link() {
 #[test]
 fn unequal_rates_store_and_forward() {
     // 25 Gb/s hosts (320 ps per byte), 10 Gb/s uplinks (800 ps per byte).
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(1)),
-        ("link_rate", text("10Gbps")),
-        ("host_link_rate", text("25Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    let result = run(&unconstrained(setup(topology("leaf-spine", &keys), flows(&[(0, 1, 10 * 4096, 0)]), "ecmp")));
+    let keys = "leaves=2 spines=1 hosts_per_leaf=1 link_rate=10Gbps host_link_rate=25Gbps link_delay=1us";
+    let result = run(&unconstrained(setup(topology("leaf-spine", keys), flows(&[(0, 1, 10 * 4096, 0)]), "ecmp")));
     // The slowest link paces the train: 10 packets of 4160 * 800 ps there, one 25G link before, 10G and 25G after.
     let rx = 4160 * 320 + 10 * 4160 * 800 + 4160 * 800 + 4160 * 320 + 4 * DELAY;
     assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps(rx)));
@@ -113,17 +98,10 @@ fn unequal_rates_store_and_forward() {
 fn an_ideal_of_transmission_alone_has_no_propagation() {
     // 25 Gb/s hosts, 10 Gb/s uplinks: 10 packets of 4160 B at 800 ps per byte; 100 B more are a packet of 164 B. Under one
     // leaf the hosts' 320 ps per byte count.
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("10Gbps")),
-        ("host_link_rate", text("25Gbps")),
-        ("link_delay", text("1us")),
-    ];
+    let keys = "leaves=2 spines=1 hosts_per_leaf=2 link_rate=10Gbps host_link_rate=25Gbps link_delay=1us";
     let pairs = [(0, 2, 10 * 4096 + 100, 0), (0, 1, 4096, 0)];
-    let mut setup = setup(topology("leaf-spine", &keys), flows(&pairs), "ecmp");
-    setup.fabric.set("ideal_fct", &text("transmission")).unwrap();
+    let mut setup = setup(topology("leaf-spine", keys), flows(&pairs), "ecmp");
+    set_keys(&mut setup.fabric, "ideal_fct=transmission");
     let result = run(&setup);
     let ideal = |flow: usize| (result.flows[flow].ideal_rx.ps(), result.flows[flow].ideal_ack.ps());
     // Flows of one sender are in the order of their receivers.
@@ -136,18 +114,11 @@ fn limits_of_a_slowed_link_may_fall_with_its_rate() {
     // Four hosts send 150 packets each over one uplink at a quarter of its rate. Its queue has 400,000 B: 96 packets; at a
     // quarter 100,000 B: 24 packets.
     for (slowed_limits, packets) in [("keep", 96u64), ("scale", 24)] {
-        let keys = [
-            ("leaves", Raw::Int(2)),
-            ("spines", Raw::Int(1)),
-            ("hosts_per_leaf", Raw::Int(4)),
-            ("link_rate", text("400Gbps")),
-            ("link_delay", text("1us")),
-        ];
-        let graph = topology("leaf-spine", &keys);
+        let keys = "leaves=2 spines=1 hosts_per_leaf=4 link_rate=400Gbps link_delay=1us";
+        let graph = topology("leaf-spine", keys);
         let list: Vec<_> = (0..4).map(|host| (host, host + 4, 150 * 4096, 0)).collect();
         let mut setup = unconstrained(setup(graph.clone(), flows(&list), "ecmp"));
-        setup.fabric.set("queue_limit", &text("400000B")).unwrap();
-        setup.fabric.set("slowed_limits", &text(slowed_limits)).unwrap();
+        set_keys(&mut setup.fabric, &format!("queue_limit=400000B slowed_limits={slowed_limits}"));
         let uplink = graph.link_ids().find(|link| graph.link_name(*link) == "leaf0->spine0").unwrap();
         let fault = FaultParameters {
             kind: FaultKind::LinkDegrade,
@@ -165,14 +136,8 @@ fn limits_of_a_slowed_link_may_fall_with_its_rate() {
 #[test]
 fn a_rate_that_does_not_divide_loses_no_time() {
     // 300 Gb/s: 26.67 ps per byte. 3000 packets of 4160 B on the first link take exactly 3000 * 4160 * 80 / 3 ps.
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(1)),
-        ("link_rate", text("300Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    let result = run(&unconstrained(setup(topology("leaf-spine", &keys), flows(&[(0, 1, 3000 * 4096, 0)]), "ecmp")));
+    let keys = "leaves=2 spines=1 hosts_per_leaf=1 link_rate=300Gbps link_delay=1us";
+    let result = run(&unconstrained(setup(topology("leaf-spine", keys), flows(&[(0, 1, 3000 * 4096, 0)]), "ecmp")));
     let first_link = 3000 * 4160 * 80 / 3;
     // Then three more links, each 110,933.33 ps of wire time, rounded by at most one picosecond each.
     let rx = result.flows[0].fct_rx.unwrap().ps();
@@ -199,7 +164,7 @@ fn trimmed_packet_is_retransmitted() {
     let list: Vec<_> = (0..4).map(|i| (4 + i, 0, 64 * 4096, 0)).collect();
     let mut setup =
         setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");
-    setup.fabric.set("queue_limit", &text("16640B")).unwrap();
+    set_keys(&mut setup.fabric, "queue_limit=16640B");
     let result = run(&setup);
     assert!(result.counters.trimmed.unwrap() > 0);
     assert_eq!(result.counters.trimmed.unwrap(), result.conservation.unwrap().headers.injected);

@@ -2,14 +2,13 @@
 
 use crate::common::*;
 use anabranch_outcome::FlowRow;
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::LinkId;
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 
 fn with_control(transport: &TransportParameters, control: &str) -> TransportParameters {
     let mut own = transport.clone();
-    own.parameters_mut().set("congestion_control", &text(control)).unwrap();
+    set_keys(own.parameters_mut(), &format!("congestion_control={control}"));
     own
 }
 
@@ -17,8 +16,8 @@ fn with_control(transport: &TransportParameters, control: &str) -> TransportPara
 /// its workload's control. With NSCC they differ from those without control.
 #[test]
 fn a_workload_has_the_times_of_its_own_control() {
-    let keys = [("leaves", Raw::Int(2)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(4))];
-    let graph = topology("leaf-spine", &keys);
+    let keys = "leaves=2 spines=1 hosts_per_leaf=4";
+    let graph = topology("leaf-spine", keys);
     let list: Vec<_> = [(1, 0), (2, 0), (3, 0), (5, 4), (6, 4), (7, 4)].map(|(src, dst)| (src, dst, 4 << 20, 0)).into();
     let mut set = flows(&list);
     let second = anabranch_workload::WorkloadInfo { name: "second".into(), ..set.workloads[0].clone() };
@@ -29,8 +28,7 @@ fn a_workload_has_the_times_of_its_own_control() {
         setup.transport = with_control(&setup.transport, main);
         let own = own.map(|control| (1, with_control(&setup.transport, control)));
         setup.own_transports = own.into_iter().collect();
-        let result = anabranch_sim::run(&setup, threads, &mut |_| true).unwrap();
-        result.flows.iter().map(|flow: &FlowRow| (flow.fct_rx, flow.fct_ack)).collect::<Vec<_>>()
+        run_on(&setup, threads).flows.iter().map(|flow: &FlowRow| (flow.fct_rx, flow.fct_ack)).collect::<Vec<_>>()
     };
     let (nscc, none) = (times("nscc", None, 1), times("none", None, 1));
     assert!(nscc[..3] != none[..3] && nscc[3..] != none[3..]);
@@ -44,20 +42,14 @@ fn a_workload_has_the_times_of_its_own_control() {
 /// Mean queue in bytes before the receiver of long flows from `senders` hosts, over 100 Gb/s links, under DCTCP; over the last
 /// 8 of 20 ms.
 fn settled_queue(senders: u32, marking: &str, reference: &str) -> u64 {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(33)),
-        ("link_rate", text("100Gbps")),
-        ("link_delay", text("10us")),
-    ];
+    let keys = "leaves=2 spines=1 hosts_per_leaf=33 link_rate=100Gbps link_delay=10us";
     let list: Vec<_> = (1..=senders).map(|src| (src, 0, 1 << 30, 0)).collect();
-    let mut setup = setup(topology("leaf-spine", &keys), flows(&list), "ecmp");
+    let mut setup = setup(topology("leaf-spine", keys), flows(&list), "ecmp");
     setup.transport = with_control(&setup.transport, "dctcp");
-    setup.fabric.set("marking", &text(marking)).unwrap();
-    setup.marking.parameters_mut("pi").unwrap().set("reference", &text(reference)).unwrap();
+    set_keys(&mut setup.fabric, &format!("marking={marking}"));
+    set_keys(setup.marking.parameters_mut("pi").unwrap(), &format!("reference={reference}"));
     // The first windows of all fit: nothing is trimmed.
-    setup.fabric.set("queue_limit", &text("100bdp")).unwrap();
+    set_keys(&mut setup.fabric, "queue_limit=100bdp");
     setup.limits.time_limit = Time::from_ms(20);
     let to_receiver = setup.topology.links.iter().position(|link| link.to.0 == 0).unwrap();
     setup.measure.series_links = vec![LinkId(to_receiver as u32)];

@@ -3,8 +3,7 @@
 use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_outcome::{FlowDelays, RunResult};
-use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::{How, Split, Timing};
+use anabranch_sim::How;
 use anabranch_topology::{FaultKind, FaultParameters, Topology};
 use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
@@ -83,8 +82,7 @@ fn flows_of_a_host_wait_for_each_other_at_its_link() {
 #[test]
 fn a_window_of_one_packet_holds_the_sender_back() {
     let mut setup = unconstrained(setup(two_leaves(), flows(&[(0, 2, 5 * 4096, 0)]), "ecmp"));
-    uet(&mut setup).set("window", &text("4160B")).unwrap();
-    uet(&mut setup).set("ack_every", &Raw::Int(1)).unwrap();
+    set_keys(uet(&mut setup), "window=4160B ack_every=1");
     // From the end of each packet but the last to its acknowledgement.
     let wait = 3 * WIRE + 4 * DELAY + 4 * (ACK + DELAY);
     let all = delays(setup);
@@ -97,7 +95,7 @@ fn timeouts_are_waited_for() {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
     let mut setup = with_fault(with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
-    uet(&mut setup).set("rto", &text("50us")).unwrap();
+    set_keys(uet(&mut setup), "rto=50us");
     let expected = FlowDelays {
         timeout: Time::from_us(200) - Time::from_ps(4 * WIRE),
         serialisation: Time::from_ps(5 * WIRE),
@@ -114,7 +112,7 @@ fn superfluous_retransmissions_delay_the_acknowledgement_alone() {
     let down = FaultParameters { directed: true, ..link_fault(FaultKind::LinkDown, Time::ZERO, "spine0->leaf0") };
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "spine0-leaf0");
     let mut setup = with_fault(with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
-    uet(&mut setup).set("rto", &text("50us")).unwrap();
+    set_keys(uet(&mut setup), "rto=50us");
     let all = delays(setup);
     assert_eq!((all[0].timeout, all[0].serialisation), (Time::ZERO, Time::from_ps(WIRE)));
     assert!(all[0].ack.unwrap() > Time::from_us(190), "{all:?}");
@@ -142,17 +140,9 @@ fn sum(all: &[FlowDelays], part: fn(&FlowDelays) -> Time) -> Time {
 
 fn assert_one(setup: Setup, what: &str) -> Vec<FlowDelays> {
     let setup = attributed(setup);
-    let of = |how: How| exact(&anabranch_sim::run_with(&setup, how, &mut |_| true).expect("a run"));
+    let of = |how: How| exact(&run_as(&setup, how));
     let first = of(How::on(1));
-    let other = |timing, threads, split| How { timing, threads, split };
-    for how in [
-        How::on(2),
-        How::on(3),
-        other(Timing::Eager, 1, Split::Cells),
-        other(Timing::Eager, 2, Split::Cells),
-        other(Timing::Lazy, 1, Split::One),
-        other(Timing::Eager, 1, Split::One),
-    ] {
+    for how in modes() {
         assert_eq!(of(how), first, "{what}: {how:?}");
     }
     let off = Setup { measure: anabranch_backend::Measure::default(), ..setup.clone() };
@@ -168,8 +158,8 @@ fn every_scheme_trims_and_adds_up() {
     {
         let topology = fat_tree(2, 8);
         let mut setup = setup(topology.clone(), incast(&topology, 60 * 4096), scheme);
-        setup.fabric.set("queue_limit", &text("0.3bdp")).unwrap();
-        setup.fabric.set("trim", &text(if scheme == "reps" { "coin" } else { "arrival" })).unwrap();
+        let trim = if scheme == "reps" { "coin" } else { "arrival" };
+        set_keys(&mut setup.fabric, &format!("queue_limit=0.3bdp trim={trim}"));
         let all = assert_one(setup, scheme);
         let (queue, nack) = (sum(&all, |d| d.queue), sum(&all, |d| d.nack));
         assert!(queue > Time::ZERO && nack > Time::ZERO, "{scheme}: {queue} {nack}");
@@ -180,8 +170,7 @@ fn every_scheme_trims_and_adds_up() {
 fn losses_add_up() {
     let topology = fat_tree(2, 8);
     let mut setup = setup(topology.clone(), incast(&topology, 60 * 4096), "ops");
-    setup.fabric.set("trimming", &Raw::Bool(false)).unwrap();
-    setup.fabric.set("queue_limit", &text("0.3bdp")).unwrap();
+    set_keys(&mut setup.fabric, "trimming=false queue_limit=0.3bdp");
     let all = assert_one(setup, "drop-tail");
     assert!(sum(&all, |d| d.timeout) > Time::ZERO);
 }
@@ -189,7 +178,7 @@ fn losses_add_up() {
 #[test]
 fn dragonflies_add_up() {
     for scheme in ["minimal", "ugal-l", "spritz-spray-w", "valiant"] {
-        let dragonfly = topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]);
+        let dragonfly = topology("dragonfly", "p=2 a=4 h=2");
         let set = random_flows(&dragonfly, 200, 400_000, 20_000_000, 3);
         let transport = TransportParameters::Uet(UetTransport::spritz());
         assert_one(Setup { transport, ..setup(dragonfly, set, scheme) }, scheme);
@@ -207,9 +196,9 @@ fn queue_pairs_add_up_and_are_paused() {
                 list.extend((20..80).map(|host| (host, 3, 200_000, 1000)));
                 set = flows(&list);
                 let mut setup = roce_setup(topology, set, scheme, profile);
-                roce(&mut setup).set("congestion_control", &text(control)).unwrap();
+                set_keys(roce(&mut setup), &format!("congestion_control={control}"));
                 if setup.fabric.pfc {
-                    setup.fabric.set("shared_buffer", &text("4MB")).unwrap();
+                    set_keys(&mut setup.fabric, "shared_buffer=4MB");
                 }
                 let lossless = setup.fabric.pfc;
                 let what = format!("{profile:?}, {scheme}, {control}");

@@ -2,28 +2,13 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_settings::{Parameters, Raw};
 use proptest::prelude::*;
 
 const SCHEMES: [&str; 12] =
     ["ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime"];
 
-fn fingerprints(setup: &Setup) -> Vec<(Option<u64>, u64)> {
-    let threads = [1, 2, 3].map(|threads| {
-        let result = anabranch_sim::run(setup, threads, &mut |_| true).expect("a run");
-        (result.fingerprint, result.packet_hops.unwrap())
-    });
-    let eager = [1, 2].map(|threads| {
-        let result = run_eager(setup, threads);
-        (result.fingerprint, result.packet_hops.unwrap())
-    });
-    let again = run(setup);
-    threads.into_iter().chain(eager).chain([(again.fingerprint, again.packet_hops.unwrap())]).collect()
-}
-
 fn assert_one(setup: &Setup, what: &str) {
-    let all = fingerprints(setup);
-    assert!(all.iter().all(|f| *f == all[0]), "{what}: 1, 2, 3 threads, eager 1, 2, again: {all:x?}");
+    run_in_every_mode(setup, what);
 }
 
 #[test]
@@ -42,8 +27,7 @@ fn incast_with_trimming() {
     let list: Vec<_> = (4..32).map(|h| (h, 0, 100 * 4096, u64::from(h % 3) * 1000)).collect();
     for (scheme, trim) in [("prime", "arrival"), ("reps", "coin"), ("ar", "arrival")] {
         let mut setup = setup(topology.clone(), flows(&list), scheme);
-        setup.fabric.set("trim", &text(trim)).unwrap();
-        setup.fabric.set("queue_limit", &text("0.3bdp")).unwrap();
+        set_keys(&mut setup.fabric, &format!("trim={trim} queue_limit=0.3bdp"));
         assert!(run(&setup).counters.trimmed.unwrap() > 0);
         assert_one(&setup, scheme);
     }
@@ -54,8 +38,7 @@ fn drop_tail_with_timeouts() {
     let topology = fat_tree(2, 8);
     let list: Vec<_> = (4..20).map(|h| (h, 0, 100 * 4096, 0)).collect();
     let mut setup = setup(topology, flows(&list), "ops");
-    setup.fabric.set("trimming", &Raw::Bool(false)).unwrap();
-    setup.fabric.set("queue_limit", &text("0.2bdp")).unwrap();
+    set_keys(&mut setup.fabric, "trimming=false queue_limit=0.2bdp");
     let result = run(&setup);
     assert!(result.counters.dropped.unwrap() > 0 && result.counters.timeouts.unwrap() > 0, "{:?}", result.counters);
     assert_one(&setup, "drop tail");
@@ -68,9 +51,7 @@ fn several_classes() {
         let mut flows = permutation(&topology, 100 * 4096, 5);
         flows.flows.iter_mut().step_by(3).for_each(|f| f.class = 1);
         let mut setup = setup(topology.clone(), flows, "ecmp");
-        setup.fabric.set("classes", &Raw::List(vec![text("a"), text("b")])).unwrap();
-        setup.fabric.set("class_weights", &Raw::List(vec![Raw::Int(7), Raw::Int(3)])).unwrap();
-        setup.fabric.set("scheduling", &text(scheduling)).unwrap();
+        set_keys(&mut setup.fabric, &format!("classes=[a,b] class_weights=[7,3] scheduling={scheduling}"));
         assert_one(&setup, scheduling);
     }
 }
@@ -81,17 +62,11 @@ proptest! {
     /// Several classes at each NIC, at any rate: most have no whole number of picoseconds per byte.
     #[test]
     fn classes_of_nics(
-        mbps in 100i64..900_000, delay_ns in 10i64..2_000, weights in prop::collection::vec(1i64..100, 2..5),
+        mbps in 100i64..900_000, delay_ns in 10i64..2_000, weights in prop::collection::vec(1u64..100, 2..5),
         is_wrr in any::<bool>(), transport in 0usize..4, number in 2usize..80, most in 64u64..60_000,
         span in 1u64..40_000_000, seed in any::<u64>(),
     ) {
-        let keys = [
-            ("leaves", Raw::Int(2)),
-            ("spines", Raw::Int(2)),
-            ("hosts_per_leaf", Raw::Int(2)),
-            ("link_rate", text(&format!("{mbps}Mbps"))),
-            ("link_delay", text(&format!("{delay_ns}ns"))),
-        ];
+        let keys = format!("leaves=2 spines=2 hosts_per_leaf=2 link_rate={mbps}Mbps link_delay={delay_ns}ns");
         let fabric = topology("leaf-spine", &keys);
         let mut flows = random_flows(&fabric, number, most, span, seed);
         flows.flows.iter_mut().enumerate().for_each(|(i, flow)| flow.class = (i % weights.len()) as u8);
@@ -102,24 +77,20 @@ proptest! {
             _ => roce_setup(fabric, flows, "flowbender", Profile::Irn),
         };
         // Pauses often.
-        setup.fabric.set("pfc_alpha", &Raw::Float(0.001)).unwrap();
-        let names = (0..weights.len()).map(|class| text(&format!("class{class}"))).collect();
-        setup.fabric.set("classes", &Raw::List(names)).unwrap();
-        setup.fabric.set("class_weights", &Raw::List(weights.into_iter().map(Raw::Int).collect())).unwrap();
-        setup.fabric.set("scheduling", &text(if is_wrr { "wrr" } else { "strict" })).unwrap();
+        set_keys(&mut setup.fabric, "pfc_alpha=0.001");
+        setup.fabric.classes = (0..weights.len()).map(|class| format!("class{class}")).collect();
+        setup.fabric.class_weights = weights;
+        set_keys(&mut setup.fabric, if is_wrr { "scheduling=wrr" } else { "scheduling=strict" });
         let rows = |result: &anabranch_outcome::RunResult| format!("{:?} {:?}", result.fingerprint, result.flows);
         let lazy = rows(&run(&setup));
         prop_assert_eq!(&lazy, &rows(&run_eager(&setup, 1)));
-        prop_assert_eq!(&lazy, &rows(&anabranch_sim::run(&setup, 2, &mut |_| true).unwrap()));
+        prop_assert_eq!(&lazy, &rows(&run_on(&setup, 2)));
     }
 }
 
 #[test]
 fn roce_under_every_scheme() {
-    let trees = [
-        topology("leaf-spine", &[("leaves", Raw::Int(4)), ("spines", Raw::Int(4)), ("hosts_per_leaf", Raw::Int(6))]),
-        fat_tree(3, 4),
-    ];
+    let trees = [topology("leaf-spine", "leaves=4 spines=4 hosts_per_leaf=6"), fat_tree(3, 4)];
     for tree in trees {
         let flows = random_flows(&tree, 150, 200_000, 30_000_000, 5);
         let schemes =
@@ -128,7 +99,7 @@ fn roce_under_every_scheme() {
             for profile in [Profile::Irn, Profile::Lossless, Profile::ConweaveIrn, Profile::ConweaveLossless] {
                 let mut setup = roce_setup(tree.clone(), flows.clone(), scheme, profile);
                 if profile == Profile::Irn {
-                    roce(&mut setup).set("recovery", &text("irn-extended")).unwrap();
+                    set_keys(roce(&mut setup), "recovery=irn-extended");
                 }
                 assert_one(&setup, &format!("{scheme} on {profile:?}"));
             }
@@ -142,8 +113,7 @@ fn other_congestion_controls() {
     let flows = random_flows(&tree, 100, 300_000, 30_000_000, 6);
     for (control, recovery) in [("swift", "irn"), ("tcp-like", "go-back-n"), ("none", "irn-extended")] {
         let mut setup = roce_setup(tree.clone(), flows.clone(), "hopper", Profile::Irn);
-        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
-        roce(&mut setup).set("recovery", &text(recovery)).unwrap();
+        set_keys(roce(&mut setup), &format!("congestion_control={control} recovery={recovery}"));
         assert_one(&setup, control);
     }
 }

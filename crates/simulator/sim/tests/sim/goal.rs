@@ -5,32 +5,20 @@ use anabranch_backend::RunError;
 use anabranch_outcome::{FlowStatus, RunResult};
 use anabranch_topology::Topology;
 use anabranch_units::Time;
-use anabranch_workload::{
-    FileParameters, FlowSet, GeneratedAs, Start, StartAt, Trigger, TriggerId, TriggerKind, WorkloadParameters, generate,
-};
+use anabranch_workload::{FlowSet, Start, Trigger, TriggerId, TriggerKind};
 
 /// Packet of 4096 B over four links, store and forward.
 const ONE_WAY: u64 = 4 * (WIRE + DELAY);
 const ACK_BACK: u64 = 4 * (ACK + DELAY);
 
 /// Flows of one workload per text.
-fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
-    let list: Vec<_> = (0..texts.len())
-        .map(|number| {
-            let kind = FileParameters { path: format!("{number}.goal"), start_at, ..Default::default() };
-            let name = format!("schedule {number}");
-            let sent_as = GeneratedAs { name, class: 0, load_balancer: 0, measured: true, split: None };
-            (WorkloadParameters::File(kind), sent_as)
-        })
-        .collect();
-    let read = |path: &str| Ok(texts[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
-    generate(&list, &host_view(topology), 1, &read).expect("a schedule")
+fn goals(topology: &Topology, texts: &[&str], keys: &str) -> FlowSet {
+    let kinds = (0..texts.len()).map(|number| workload("file", &format!("path={number}.goal {keys}"))).collect();
+    generated(&host_view(topology), kinds, texts)
 }
 
 fn run_twice(topology: &Topology, set: &FlowSet) -> RunResult {
-    let setup = setup(topology.clone(), set.clone(), "ops");
-    let [one, two] = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
-    assert_eq!(one.fingerprint, two.fingerprint);
+    let one = run_in_every_mode(&setup(topology.clone(), set.clone(), "ops"), "goal");
     assert!(one.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
     one
 }
@@ -58,13 +46,13 @@ fn ping_pong(rounds: u32, calc: u32) -> String {
 
 #[test]
 fn ping_pong_takes_messages_and_computations() {
-    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[&ping_pong(5, 100)], StartAt::Auto));
+    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[&ping_pong(5, 100)], ""));
     let step = ONE_WAY + 100_000;
     assert_eq!(starts(&result), (0..10).map(|n| n * step).collect::<Vec<_>>());
     // Ten messages and nine computations between them, then the last acknowledgement; 42.4 us in all.
     let end = result.flows.iter().map(|flow| (flow.start.unwrap() + flow.fct_rx.unwrap()).ps()).max().unwrap();
     assert_eq!(end, 10 * ONE_WAY + 9 * 100_000);
-    let later = goals(&two_leaves(), &[&ping_pong(5, 100)], StartAt::First(Time::from_us(3)));
+    let later = goals(&two_leaves(), &[&ping_pong(5, 100)], "start_at=3us");
     assert_eq!(starts(&run_twice(&two_leaves(), &later)), (0..10).map(|n| 3_000_000 + n * step).collect::<Vec<_>>());
 }
 
@@ -72,7 +60,7 @@ fn ping_pong_takes_messages_and_computations() {
 fn send_completes_on_acknowledgement() {
     let text = "num_ranks 3\nrank 0 {\na: send 4096b to 2\nb: send 4096b to 2\nb requires a\n}\nrank 1 { }\n\
         rank 2 {\nrecv 4096b from 0\nrecv 4096b from 0\n}\n";
-    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[text], StartAt::Auto));
+    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[text], ""));
     assert_eq!(starts(&result), [0, ONE_WAY + ACK_BACK]);
 }
 
@@ -83,7 +71,7 @@ fn computations_share_a_processor_or_have_one_each() {
             "num_ranks 3\nrank 0 {{\na: calc 300\nb: calc 500 cpu {cpu}\ns: send 1b to 2\n{waits}\n}}\n\
              rank 1 {{ }}\nrank 2 {{\nrecv 1b from 0\n}}\n"
         );
-        starts(&run_twice(&two_leaves(), &goals(&two_leaves(), &[&text], StartAt::Auto)))[0]
+        starts(&run_twice(&two_leaves(), &goals(&two_leaves(), &[&text], "")))[0]
     };
     let both = "s requires a\ns requires b";
     // 300 + 500 ns one after the other; the longer of the two side by side.
@@ -95,10 +83,10 @@ fn computations_share_a_processor_or_have_one_each() {
 fn computations_before_the_first_message_shift_with_it() {
     let text = "num_ranks 3\nrank 0 {\na: calc 300\ns: send 1b to 2\ns requires a\n}\nrank 1 { }\n\
         rank 2 {\nrecv 1b from 0\n}\n";
-    let set = goals(&two_leaves(), &[text], StartAt::First(Time::from_us(2)));
+    let set = goals(&two_leaves(), &[text], "start_at=2us");
     assert_eq!(starts(&run_twice(&two_leaves(), &set)), [2_300_000]);
     // Another schedule on the same hosts shares their processors.
-    let both = goals(&two_leaves(), &[text, text], StartAt::Auto);
+    let both = goals(&two_leaves(), &[text, text], "");
     assert_eq!(starts(&run_twice(&two_leaves(), &both)), [300_000, 600_000]);
 }
 
@@ -126,17 +114,15 @@ fn ring() -> String {
 #[test]
 fn a_ring_is_the_same_on_every_number_of_threads() {
     let topology = fat_tree(2, 8);
-    let set = goals(&topology, &[&ring(), &ping_pong(20, 50)], StartAt::Auto);
+    let set = goals(&topology, &[&ring(), &ping_pong(20, 50)], "");
     let mut setup = setup(topology.clone(), set, "ops");
-    let results = [1, 2, 3, 4].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
-    assert!(results.iter().all(|result| result.fingerprint == results[0].fingerprint));
-    assert_eq!(results[0].flows.len(), 16 * 30 + 40);
+    let result = run_in_every_mode(&setup, "ring");
+    assert_eq!(result.flows.len(), 16 * 30 + 40);
     // No step is shorter than its message's serialisation and its computation.
-    let last = results[0].flows.iter().map(|flow| flow.start.unwrap()).max().unwrap();
+    let last = result.flows.iter().map(|flow| flow.start.unwrap()).max().unwrap();
     assert!(last.ps() > 29 * (20_000 * 20 + 2 * DELAY + 500_000), "{last}");
     setup.limits.time_limit = Time::from_us(30);
-    let cut = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
-    assert!(cut[0].time_limit_struck && cut[0].fingerprint == cut[1].fingerprint);
+    assert!(run_in_every_mode(&setup, "cut").time_limit_struck);
 }
 
 #[test]
@@ -181,8 +167,7 @@ fn a_multishot_with_a_delay_starts_one_flow_each_time() {
 #[test]
 fn unused_triggers_and_unstarted_flows_are_named() {
     let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0)]);
-    let error =
-        |set: &FlowSet| anabranch_sim::run(&setup(two_leaves(), set.clone(), "ecmp"), 1, &mut |_| true).unwrap_err();
+    let error = |set: &FlowSet| refused(&setup(two_leaves(), set.clone(), "ecmp"));
     set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![])];
     let found = error(&set);
     assert!(matches!(&found, RunError::Setup(m) if m.contains("starts no flow and has no host")), "{found}");
@@ -199,6 +184,6 @@ fn unused_triggers_and_unstarted_flows_are_named() {
     set.triggers.push(Trigger::new(TriggerKind::Barrier(2), vec![waiting as u32]));
     set.triggers[0].next = vec![TriggerId(1)];
     set.flows[waiting].start = Start::On(TriggerId(1));
-    let result = anabranch_sim::run(&setup(two_leaves(), set, "ecmp"), 1, &mut |_| true).expect("a run");
+    let result = run(&setup(two_leaves(), set, "ecmp"));
     assert_eq!(result.flows[waiting].status, FlowStatus::NotStarted);
 }

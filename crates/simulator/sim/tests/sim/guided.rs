@@ -6,7 +6,6 @@ use anabranch_lb::{
     registry::SwitchParameters,
     switch::ugal::{Decide, Knowledge, UgalParameters},
 };
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{Affects, FaultKind, FaultParameters, Topology};
 use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
@@ -32,11 +31,11 @@ const SCHEMES: [&str; 16] = [
 ];
 
 fn dragonfly(p: i64, a: i64, h: i64) -> Topology {
-    topology("dragonfly", &[("p", Raw::Int(p)), ("a", Raw::Int(a)), ("h", Raw::Int(h))])
+    topology("dragonfly", &format!("p={p} a={a} h={h}"))
 }
 
 fn slim_fly(q: i64, p: i64) -> Topology {
-    topology("slim-fly", &[("q", Raw::Int(q)), ("p", Raw::Int(p))])
+    topology("slim-fly", &format!("q={q} p={p}"))
 }
 
 fn spritz(topology: Topology, flows: anabranch_workload::FlowSet, scheme: &str) -> Setup {
@@ -122,11 +121,8 @@ fn every_scheme_delivers_everything_the_same_on_every_thread_count() {
         let traffic = permutation(&graph, 200_000, 3);
         for scheme in SCHEMES {
             let setup = spritz(graph.clone(), traffic.clone(), scheme);
-            let one = run(&setup);
+            let one = run_in_every_mode(&setup, scheme);
             assert!(one.flows.iter().all(|f| f.fct_ack.is_some()), "{scheme}");
-            let several = anabranch_sim::run(&setup, 3, &mut |_| true).unwrap();
-            assert_eq!(one.fingerprint, several.fingerprint, "{scheme}");
-            assert_eq!(one.fingerprint, run_eager(&setup, 2).fingerprint, "{scheme}");
         }
     }
 }
@@ -138,9 +134,7 @@ fn ugal_may_decide_at_every_switch() {
         for knowledge in [Knowledge::Local, Knowledge::Global] {
             let ugal = UgalParameters { knowledge, decide: Decide::EverySwitch, ..UgalParameters::default() };
             setup.load_balancers[0].switch = SwitchParameters::Ugal(ugal);
-            let one = run(&setup);
-            assert!(one.flows.iter().all(|f| f.fct_ack.is_some()));
-            assert_eq!(one.fingerprint, anabranch_sim::run(&setup, 2, &mut |_| true).unwrap().fingerprint);
+            assert!(run_in_every_mode(&setup, "ugal").flows.iter().all(|f| f.fct_ack.is_some()));
         }
     }
 }
@@ -159,7 +153,7 @@ fn down(
         ..FaultParameters::default()
     };
     if let Some(after) = detect_after {
-        fault.set("detect_after", &text(after)).unwrap();
+        set_keys(&mut fault, &format!("detect_after={after}"));
     }
     fault.resolve(graph, 0, 1).unwrap()
 }
@@ -191,9 +185,9 @@ fn replies_may_take_the_path_of_their_entropy_value() {
     for dst in (2..72).step_by(5) {
         let mut setup = spritz(graph.clone(), flows(&[(0, dst, 4096, 0)]), "spritz-spray-w");
         let host = setup.load_balancers[0].host.parameters_mut();
-        host.set("max_paths", &Raw::Int(1)).unwrap();
+        set_keys(host, "max_paths=1");
         let minimal = run(&setup).flows[0].clone();
-        setup.fabric.set("reply_paths", &text("scheme")).unwrap();
+        set_keys(&mut setup.fabric, "reply_paths=scheme");
         let guided = run(&setup).flows[0].clone();
         assert_eq!(guided.fct_rx, minimal.fct_rx);
         let (from, to) = (graph.edge_switch(0), graph.edge_switch(dst));
@@ -224,9 +218,9 @@ fn with_guided_replies_flows_end_where_links_lose_everything() {
             let unfinished = |reply_paths: &str, threads: usize| {
                 let mut setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
                 setup.faults = down(0.05, false, None, &graph);
-                setup.fabric.set("reply_paths", &text(reply_paths)).unwrap();
+                set_keys(&mut setup.fabric, &format!("reply_paths={reply_paths}"));
                 setup.limits.time_limit = Time::from_ms(200);
-                let result = anabranch_sim::run(&setup, threads, &mut |_| true).unwrap();
+                let result = run_on(&setup, threads);
                 (result.flows.iter().filter(|f| f.fct_ack.is_none()).count(), result.fingerprint)
             };
             let guided = unfinished("scheme", 1);
@@ -243,13 +237,12 @@ fn detected_failures_leave_tables_and_lists() {
         for scheme in SCHEMES {
             let mut setup = spritz(graph.clone(), permutation(&graph, 50_000, 3), scheme);
             setup.faults = down(0.04, false, Some("0us"), &graph);
-            let result = run(&setup);
+            let result = run_in_every_mode(&setup, scheme);
             assert!(result.flows.iter().all(|f| f.fct_ack.is_some()), "{scheme}");
             // Valiant and UGAL draw ports, of which some are dead.
             if !["valiant", "ugal-l", "ugal-g", "reps+source-guided"].contains(&scheme) {
                 assert_eq!(result.counters.dropped.unwrap(), 0, "{scheme}");
             }
-            assert_eq!(result.fingerprint, anabranch_sim::run(&setup, 2, &mut |_| true).unwrap().fingerprint);
         }
     }
 }

@@ -2,32 +2,23 @@
 
 use crate::common::*;
 use anabranch_backend::FabricParameters;
-use anabranch_settings::{Auto, Never, Raw};
+use anabranch_settings::{Auto, Never};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId, LinkOverride, Topology, TopologyParameters};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use proptest::prelude::*;
 
-fn count(keys: &[(&str, u64)]) -> Vec<(String, Raw)> {
-    keys.iter().map(|&(key, value)| (key.to_string(), Raw::Int(value as i64))).collect()
-}
-
 /// Every kind of tree, graphs without tiers, and guided ones, which keep their searches.
 fn any_topology() -> impl Strategy<Value = Topology> {
-    let named = |kind: &'static str, keys: Vec<(String, Raw)>| {
-        let keys: Vec<(&str, Raw)> = keys.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-        topology(kind, &keys)
-    };
-    let tree = move |kind, keys: &[(&str, u64)]| named(kind, count(keys));
     prop_oneof![
-        4 => (2..7u64, 1..6u64, 1..4u64, 1..4u64).prop_map(move |(leaves, spines, hosts, parallel)| {
-            let keys = [("leaves", leaves), ("spines", spines), ("hosts_per_leaf", hosts), ("links_per_spine", parallel)];
-            tree("leaf-spine", &keys)
-        }),
-        4 => (2..4u64, 1..4u64, 1..4u64).prop_map(move |(tiers, half, over)| {
-            tree("fat-tree", &[("tiers", tiers), ("radix", 2 * half), ("oversubscription", over)])
+        4 => (2..7u64, 1..6u64, 1..4u64, 1..4u64).prop_map(|(leaves, spines, hosts, parallel)| topology(
+            "leaf-spine",
+            &format!("leaves={leaves} spines={spines} hosts_per_leaf={hosts} links_per_spine={parallel}"),
+        )),
+        4 => (2..4u64, 1..4u64, 1..4u64).prop_map(|(tiers, half, over)| {
+            topology("fat-tree", &format!("tiers={tiers} radix={} oversubscription={over}", 2 * half))
         }),
         2 => (3..12u32, 1..3u64).prop_map(|(switches, hosts)| ring(switches, hosts)),
-        1 => (1..3u64, 2..4u64, 1..3u64).prop_map(move |(p, a, h)| tree("dragonfly", &[("p", p), ("a", a), ("h", h)])),
+        1 => (1..3u64, 2..4u64, 1..3u64).prop_map(|(p, a, h)| topology("dragonfly", &format!("p={p} a={a} h={h}"))),
     ]
 }
 
@@ -39,10 +30,7 @@ fn ring(switches: u32, hosts: u64) -> Topology {
     };
     let text: String = (0..switches).map(line).collect();
     let mut parameters = TopologyParameters::named("file").unwrap();
-    let keys = [("path", crate::common::text("ring")), ("format", crate::common::text("adjacency"))];
-    for (key, value) in keys.into_iter().chain([("hosts_per_switch", Raw::Int(hosts as i64))]) {
-        parameters.parameters_mut().set(key, &value).unwrap();
-    }
+    set_keys(parameters.parameters_mut(), &format!("path=ring format=adjacency hosts_per_switch={hosts}"));
     parameters.build(&|_| Ok(text.clone())).unwrap()
 }
 
@@ -220,14 +208,8 @@ proptest! {
 /// a full packet and of none over other links is longer.
 #[test]
 fn rounded_wire_times_do_not_beat_their_ideal() {
-    let keys = [
-        ("q", Raw::Int(3)),
-        ("p", Raw::Int(1)),
-        ("link_rate", text("100Gbps")),
-        ("local_link_rate", text("10Gbps")),
-        ("switch_latency", text("0us")),
-    ];
-    let graph = topology("slim-fly", &keys);
+    let keys = "q=3 p=1 link_rate=100Gbps local_link_rate=10Gbps switch_latency=0us";
+    let graph = topology("slim-fly", keys);
     let list: Vec<_> =
         (0..10).flat_map(|src| (0..10).map(move |dst| (src, dst, 1, 0))).filter(|f| f.0 != f.1).collect();
     let mut setup = setup(graph, flows(&list), "ecmp");
@@ -242,7 +224,7 @@ fn draws() -> impl Strategy<Value = Vec<(u64, u64)>> {
 
 /// Two leaves with a host each of 400 Gb/s; `of` gives rate and delay of both cables of a spine.
 fn leaf_spine(spines: u64, of: &dyn Fn(u64) -> (u64, u64)) -> Topology {
-    let keys = [("leaves", Raw::Int(2)), ("spines", Raw::Int(spines as i64)), ("hosts_per_leaf", Raw::Int(1))];
+    let keys = format!("leaves=2 spines={spines} hosts_per_leaf=1");
     let mut graph = topology("leaf-spine", &keys);
     let first = graph.hosts + 2;
     for link in &mut graph.links {

@@ -1,48 +1,31 @@
 //! Jobs of groups in whole runs: closed forms, rows, schedules of GOAL.
 
 use crate::common::*;
-use anabranch_backend::Setup;
 use anabranch_outcome::{FlowStatus, GroupRow, RunResult};
-use anabranch_settings::Raw;
 use anabranch_topology::Topology;
 use anabranch_units::Time;
-use anabranch_workload::{Done, FlowSet, GeneratedAs, Work, WorkloadParameters, generate};
+use anabranch_workload::{Done, FlowSet, Work};
 
 /// Packet of 4096 B between hosts of a leaf, store and forward, and its acknowledgement.
 const ONE_WAY: u64 = 2 * (WIRE + DELAY);
 const ACK_BACK: u64 = 2 * (ACK + DELAY);
 const US: u64 = 1_000_000;
 
-fn generated(topology: &Topology, kinds: Vec<(WorkloadParameters, String)>) -> FlowSet {
-    let view = host_view(topology);
-    let sent_as =
-        |name: &str| GeneratedAs { name: name.into(), class: 0, load_balancer: 0, measured: true, split: None };
-    let files: Vec<String> = kinds.iter().map(|(_, file)| file.clone()).collect();
-    let list: Vec<_> =
-        kinds.into_iter().enumerate().map(|(number, (kind, _))| (kind, sent_as(&format!("job{number}")))).collect();
-    let read = |path: &str| Ok(files[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
-    generate(&list, &view, 1, &read).expect("a job")
-}
-
-fn job(kind: &str, keys: &[(&str, Raw)]) -> (WorkloadParameters, String) {
-    let mut parameters = WorkloadParameters::named(kind).expect("a kind");
-    for (key, value) in keys {
-        parameters.parameters_mut().set(key, value).expect("a key");
-    }
-    (parameters, String::new())
+fn made(topology: &Topology, kind: &str, keys: &str) -> FlowSet {
+    generated(&host_view(topology), vec![workload(kind, keys)], &[])
 }
 
 fn run_of(topology: &Topology, set: FlowSet) -> RunResult {
-    let setup: Setup = setup(topology.clone(), set, "ops");
-    let [one, two, three] = [1, 2, 3].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
+    let setup = setup(topology.clone(), set, "ops");
+    let [one, two, three] = [1, 2, 3].map(|threads| run_on(&setup, threads));
     assert!(one.fingerprint == two.fingerprint && one.fingerprint == three.fingerprint);
     assert!(one.jobs == two.jobs && one.jobs == three.jobs, "jobs differ between numbers of threads");
     assert!(one.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
     one
 }
 
-fn run(topology: &Topology, kind: &str, keys: &[(&str, Raw)]) -> RunResult {
-    run_of(topology, generated(topology, vec![job(kind, keys)]))
+fn run(topology: &Topology, kind: &str, keys: &str) -> RunResult {
+    run_of(topology, made(topology, kind, keys))
 }
 
 fn ps(time: impl Into<Option<Time>>) -> u64 {
@@ -56,8 +39,8 @@ fn only(result: &RunResult) -> &GroupRow {
 
 #[test]
 fn ring_allreduce_to_the_picosecond() {
-    let keys = [("ranks", int(4)), ("size", text("16384B"))];
-    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let keys = "ranks=4 size=16384B";
+    let result = run(&fat_tree(2, 8), "collective", keys);
     let group = only(&result);
     // Six steps of a packet, then the last acknowledgement. A host acknowledges before it sends its next message on the same
     // link, which costs the time of an acknowledgement in each step but the first.
@@ -83,15 +66,8 @@ fn ring_allreduce_to_the_picosecond() {
 #[test]
 fn job_alone_has_slowdown_one() {
     // Two ranks exchange a packet after 5 us of computation, three times with 1 us between.
-    let keys = [
-        ("algorithm", text("ring-reduce-scatter")),
-        ("ranks", int(2)),
-        ("size", text("8KiB")),
-        ("repetitions", int(3)),
-        ("compute", text("5us")),
-        ("gap", text("1us")),
-    ];
-    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let keys = "algorithm=ring-reduce-scatter ranks=2 size=8KiB repetitions=3 compute=5us gap=1us";
+    let result = run(&fat_tree(2, 8), "collective", keys);
     let completion = 5 * US + ONE_WAY + ACK_BACK;
     assert_eq!(result.jobs.groups.len(), 3);
     for (repetition, row) in (0..).zip(&result.jobs.groups) {
@@ -108,17 +84,8 @@ fn job_alone_has_slowdown_one() {
 
 #[test]
 fn pipeline_step_takes_its_computations_and_messages() {
-    let keys = [
-        ("layers", int(2)),
-        ("dp", int(1)),
-        ("tp", int(1)),
-        ("pp", int(2)),
-        ("ranks", int(2)),
-        ("microbatches", int(1)),
-        ("forward", text("10us")),
-        ("activations", text("4096B")),
-    ];
-    let result = run(&fat_tree(2, 8), "training-step", &keys);
+    let keys = "layers=2 dp=1 tp=1 pp=2 ranks=2 microbatches=1 forward=10us activations=4096B";
+    let result = run(&fat_tree(2, 8), "training-step", keys);
     // Forward, activations, forward and backward, gradients, backward: 10 + 10 + 20 + 20 us of computation.
     let row = only(&result);
     assert_eq!((ps(row.completion), row.ideal), (60 * US + 2 * ONE_WAY, row.completion));
@@ -133,17 +100,17 @@ fn pipeline_step_takes_its_computations_and_messages() {
 fn hierarchical_allreduce_is_its_three_phases() {
     // One leaf of 16 hosts: two servers of four ranks. 16 KiB: messages of 4096 B within a server, of 2048 B between servers.
     let topology = fat_tree(2, 32);
-    let of = |algorithm: &str, ranks: i64, size: &str, more: &[(&str, Raw)]| {
-        let keys = [("algorithm", text(algorithm)), ("ranks", int(ranks)), ("size", text(size))];
-        let result = run(&topology, "collective", &[&keys[..], more].concat());
+    let of = |algorithm: &str, ranks: i64, size: &str, more: &str| {
+        let keys = format!("algorithm={algorithm} ranks={ranks} size={size} {more}");
+        let result = run(&topology, "collective", &keys);
         // Without the return of the last acknowledgement.
         (ps(only(&result).ideal) - ACK_BACK, ps(only(&result).completion) - ACK_BACK)
     };
-    let whole = of("hierarchical", 8, "16KiB", &[("server_ranks", int(4))]);
+    let whole = of("hierarchical", 8, "16KiB", "server_ranks=4");
     let phases = [
-        of("ring-reduce-scatter", 4, "16KiB", &[]),
-        of("ring-allreduce", 2, "4KiB", &[]),
-        of("ring-all-gather", 4, "16KiB", &[]),
+        of("ring-reduce-scatter", 4, "16KiB", ""),
+        of("ring-allreduce", 2, "4KiB", ""),
+        of("ring-all-gather", 4, "16KiB", ""),
     ];
     assert_eq!(whole.0, phases.iter().map(|phase| phase.0).sum::<u64>());
     // 3 and 3 steps of 4096 B, 2 of 2048 B, with headers of 64 B.
@@ -196,9 +163,8 @@ fn goal_of(set: &FlowSet, repetitions: usize, compute: Time) -> String {
     all
 }
 
-fn goal(keys: &[(&str, Raw)], text: String) -> (WorkloadParameters, String) {
-    let of = [&[("path", Raw::Text("0.goal".into()))], keys].concat();
-    (job("file", &of).0, text)
+fn goal_set(topology: &Topology, keys: &str, text: &str) -> FlowSet {
+    generated(&host_view(topology), vec![workload("file", &format!("path=0.goal {keys}"))], &[text])
 }
 
 /// Patterns that a schedule of GOAL can state: all but a window of messages.
@@ -224,23 +190,15 @@ fn goal_schedules_of_collectives_have_their_times() {
         // Messages that a computation starts together come in the order of the file, others by their receivers.
         let computes = !algorithm.ends_with("all-to-all");
         let compute = if computes { 3 } else { 0 };
-        let mut keys = vec![
-            ("algorithm", text(algorithm)),
-            ("groups", int(2)),
-            ("ranks", int(8)),
-            ("size", text("80000B")),
-            ("compute", text(&format!("{compute}us"))),
-            ("placement", text("strided")),
-        ];
-        match algorithm {
-            "hierarchical" => keys.push(("server_ranks", int(4))),
-            "tree" | "double-binary-tree" => keys.push(("chunks", int(3))),
-            _ => {}
-        }
-        let set = generated(&topology, vec![job("collective", &keys)]);
-        let schedule = goal_of(&set, 1, Time::from_us(compute));
-        let placed = [("groups", int(2)), ("placement", text("strided"))];
-        let of_goal = generated(&topology, vec![goal(&placed, schedule)]);
+        let more = match algorithm {
+            "hierarchical" => "server_ranks=4",
+            "tree" | "double-binary-tree" => "chunks=3",
+            _ => "",
+        };
+        let keys =
+            format!("algorithm={algorithm} ranks=8 size=80000B compute={compute}us groups=2 placement=strided {more}");
+        let set = made(&topology, "collective", &keys);
+        let of_goal = goal_set(&topology, "groups=2 placement=strided", &goal_of(&set, 1, Time::from_us(compute)));
         let (of_job, of_goal) = (run_of(&topology, set), run_of(&topology, of_goal));
         let flows = |result: &RunResult| {
             let row = |flow: &anabranch_outcome::FlowRow| (flow.src, flow.dst, flow.start, flow.fct_rx, flow.fct_ack);
@@ -266,10 +224,10 @@ fn goal_schedules_of_collectives_have_their_times() {
 #[test]
 fn goal_schedule_of_repetitions_has_their_times() {
     let topology = fat_tree(2, 8);
-    let keys = [("ranks", int(4)), ("size", text("80000B")), ("repetitions", int(2)), ("compute", text("3us"))];
-    let set = generated(&topology, vec![job("collective", &keys)]);
-    let of_goal = goal(&[], goal_of(&set, 2, Time::from_us(3)));
-    let (of_job, of_goal) = (run_of(&topology, set), run_of(&topology, generated(&topology, vec![of_goal])));
+    let keys = "ranks=4 size=80000B repetitions=2 compute=3us";
+    let set = made(&topology, "collective", keys);
+    let of_goal = goal_set(&topology, "", &goal_of(&set, 2, Time::from_us(3)));
+    let (of_job, of_goal) = (run_of(&topology, set), run_of(&topology, of_goal));
     let first = only(&of_goal);
     let (last, ended) = (&of_job.jobs.groups[1], |row: &GroupRow| ps(row.start) + ps(row.completion));
     assert_eq!((ps(first.start), ended(first)), (0, ended(last)));
@@ -293,8 +251,7 @@ fn goal_schedule_with_processors_has_the_times_of_its_graph() {
                 rank 1 {\nr: recv 4096b from 0 tag 0\nc: calc 1000\ns: send 4096b to 0 tag 1\nc requires r\n\
                 s requires c\n}\nrank 2 {\n}\n";
     let topology = fat_tree(2, 8);
-    let result =
-        run_of(&topology, generated(&topology, vec![goal(&[("start_at", Raw::Text("1us".into()))], text.into())]));
+    let result = run_of(&topology, goal_set(&topology, "start_at=1us", text));
     let group = only(&result);
     // The second computation begins after the first, the message with it: 2 us, then the way there, 1 us, the way back.
     let reply = 2 * US + ONE_WAY + US + ONE_WAY;
@@ -310,17 +267,8 @@ fn goal_schedule_with_processors_has_the_times_of_its_graph() {
 
 #[test]
 fn training_rounds_in_groups_compute_between() {
-    let keys = [
-        ("groups", int(2)),
-        ("ranks", int(2)),
-        ("rounds", int(3)),
-        ("sizes", text("4096B")),
-        ("hosts", text("0..4")),
-        ("placement", text("packed")),
-        ("compute", text("5us")),
-        ("gap", text("2us")),
-    ];
-    let result = run(&fat_tree(2, 8), "training-rounds", &keys);
+    let keys = "groups=2 ranks=2 rounds=3 sizes=4096B hosts=0..4 placement=packed compute=5us gap=2us";
+    let result = run(&fat_tree(2, 8), "training-rounds", keys);
     let hosts: Vec<u32> = result.jobs.ranks.iter().map(|row| row.host).collect();
     assert_eq!(hosts, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
     // A message from the first host to the second after 5 us. Its sender has the acknowledgement a latency later, and the next round begins 2 us
@@ -340,15 +288,8 @@ fn training_rounds_in_groups_compute_between() {
 
 #[test]
 fn groups_follow_each_other_on_their_hosts() {
-    let keys = [
-        ("algorithm", text("ring-reduce-scatter")),
-        ("groups", int(6)),
-        ("concurrent", int(2)),
-        ("ranks", int(2)),
-        ("size", text("8KiB")),
-        ("compute", text("2us")),
-    ];
-    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let keys = "algorithm=ring-reduce-scatter groups=6 concurrent=2 ranks=2 size=8KiB compute=2us";
+    let result = run(&fat_tree(2, 8), "collective", keys);
     let alone = 2 * US + ONE_WAY + ACK_BACK;
     // Both ranks end together. The end of the second reaches the first after 1 us, whose start reaches the second after another.
     // So the second rank is 1 us late, and the first receives its message then.
@@ -381,22 +322,15 @@ fn every_pattern_runs_in_groups_and_repetitions() {
         ("expert-all-to-all", 2 * 8 * 7),
         ("pipeline", 2 * 7 * 8),
     ] {
-        let mut keys = vec![
-            ("algorithm", text(algorithm)),
-            ("groups", int(3)),
-            ("concurrent", int(2)),
-            ("ranks", int(8)),
-            ("repetitions", int(2)),
-            ("size", text("100kB")),
-            ("placement", text("random")),
-            ("compute", text("1us")),
-        ];
-        match algorithm {
-            "hierarchical" => keys.push(("server_ranks", int(4))),
-            "expert-all-to-all" => keys.push(("skew", Raw::Float(1.0))),
-            "all-to-all" => keys.extend([("parallel", int(3)), ("order", text("random"))]),
-            _ => {}
-        }
+        let more = match algorithm {
+            "hierarchical" => "server_ranks=4",
+            "expert-all-to-all" => "skew=1.0",
+            "all-to-all" => "parallel=3 order=random",
+            _ => "",
+        };
+        let keys = format!(
+            "algorithm={algorithm} groups=3 concurrent=2 ranks=8 repetitions=2 size=100kB placement=random compute=1us {more}"
+        );
         let result = run(&topology, "collective", &keys);
         assert_eq!(result.flows.len(), 3 * 2 * messages, "{algorithm}");
         assert_eq!((result.jobs.groups.len(), result.jobs.ranks.len()), (6, 48));
@@ -418,17 +352,8 @@ fn every_pattern_runs_in_groups_and_repetitions() {
 
 #[test]
 fn training_steps_repeat_and_end() {
-    let keys = [
-        ("layers", int(4)),
-        ("microbatches", int(3)),
-        ("ranks", int(8)),
-        ("buckets", int(2)),
-        ("repetitions", int(2)),
-        ("forward", text("3us")),
-        ("activations", text("16KiB")),
-        ("gradients", text("256KiB")),
-    ];
-    let result = run(&fat_tree(2, 8), "training-step", &keys);
+    let keys = "layers=4 microbatches=3 ranks=8 buckets=2 repetitions=2 forward=3us activations=16KiB gradients=256KiB";
+    let result = run(&fat_tree(2, 8), "training-step", keys);
     assert_eq!((result.jobs.groups.len(), result.jobs.ranks.len()), (2, 16));
     for row in &result.jobs.ranks {
         // Two layers of three microbatches, 3 us forward and 6 us back.

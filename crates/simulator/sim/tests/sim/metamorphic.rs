@@ -3,7 +3,6 @@
 use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
-use anabranch_settings::{Parameters, Raw};
 use anabranch_units::Time;
 use proptest::prelude::*;
 
@@ -12,13 +11,12 @@ fn times(result: &RunResult) -> Vec<(Time, Time)> {
 }
 
 fn scaled(rate: &str, delay: &str, scheme: &str) -> Setup {
-    let keys = [("tiers", Raw::Int(2)), ("radix", Raw::Int(8)), ("link_rate", text(rate)), ("link_delay", text(delay))];
+    let keys = format!("tiers=2 radix=8 link_rate={rate} link_delay={delay}");
     let topology = topology("fat-tree", &keys);
     let set = permutation(&topology, 300 * 4096, 11);
     let mut setup = setup(topology, set, scheme);
     // All other times would have to be scaled too; without congestion control there are none.
-    uet(&mut setup).set("congestion_control", &text("none")).unwrap();
-    uet(&mut setup).set("rto", &text("10ms")).unwrap();
+    set_keys(uet(&mut setup), "congestion_control=none rto=10ms");
     setup
 }
 
@@ -90,26 +88,16 @@ proptest! {
         senders in 2u32..5, phase in prop_oneof![Just(0u64), 0..4 * 4 * WIRE], gbps in prop_oneof![Just(100i64), 1..400i64],
         pooled: bool, lossy: bool, go_back: bool, seed: u64,
     ) {
-        let keys = [
-            ("leaves", Raw::Int(1)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(i64::from(senders) + 1)),
-            ("link_rate", text(&format!("{gbps}Gbps"))), ("link_delay", text("500ns")),
-        ];
+        let keys = format!("leaves=1 spines=1 hosts_per_leaf={} link_rate={gbps}Gbps link_delay=500ns", senders + 1);
         let (packets, offset) = (if go_back { 200 } else { 2_000 }, |host: u32| u64::from(host) * phase % (4 * 4 * WIRE));
         let list: Vec<_> = (0..senders).map(|host| (host, senders, packets * 4096, offset(host))).collect();
         let mut setup = roce_setup(topology("leaf-spine", &keys), flows(&list), "ecmp", Profile::Irn);
         setup.seed = seed;
-        let fabric = &mut setup.fabric;
-        for (key, value) in [("shared_buffer", if pooled { "200kB" } else { "0B" }), ("queue_limit", "100kB")] {
-            fabric.set(key, &text(value)).unwrap();
-        }
-        (fabric.ecn, fabric.trimming) = (lossy, false);
-        let roce = roce(&mut setup);
-        for (key, value) in [("window", "1MB"), ("congestion_control", "none")] {
-            roce.set(key, &text(value)).unwrap();
-        }
-        if go_back {
-            roce.set("recovery", &text("go-back-n")).unwrap();
-        }
+        let buffer = if pooled { "200kB" } else { "0B" };
+        set_keys(&mut setup.fabric, &format!("shared_buffer={buffer} queue_limit=100kB"));
+        (setup.fabric.ecn, setup.fabric.trimming) = (lossy, false);
+        let recovery = if go_back { "go-back-n" } else { "irn" };
+        set_keys(roce(&mut setup), &format!("window=1MB congestion_control=none recovery={recovery}"));
         let result = run(&setup);
         let lost: Vec<f64> = result.flows.iter().map(|flow| flow.metrics.retransmitted_packets.unwrap() as f64).collect();
         let mean = lost.iter().sum::<f64>() / lost.len() as f64;

@@ -4,7 +4,7 @@ use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_lb::{Call, Record};
 use anabranch_outcome::RunResult;
-use anabranch_settings::{Auto, Parameters, Raw};
+use anabranch_settings::Auto;
 use anabranch_topology::{Fault, FaultAction, LinkOverride, Topology};
 use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
@@ -13,13 +13,8 @@ const LEAVES: u32 = 3;
 const SPINES: u64 = 4;
 
 fn leaf_spine(hosts_per_leaf: u32, rate: &str, delay: &str) -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(LEAVES.into())),
-        ("spines", Raw::Int(SPINES as i64)),
-        ("hosts_per_leaf", Raw::Int(hosts_per_leaf.into())),
-        ("link_rate", text(rate)),
-        ("link_delay", text(delay)),
-    ];
+    let keys =
+        format!("leaves={LEAVES} spines={SPINES} hosts_per_leaf={hosts_per_leaf} link_rate={rate} link_delay={delay}");
     topology("leaf-spine", &keys)
 }
 
@@ -33,15 +28,15 @@ fn rows(result: &RunResult) -> Vec<(Option<Time>, Option<Time>, Time)> {
 }
 
 /// A run under one of several transports and window rules, with this many packets per acknowledgement.
-fn under(topology: Topology, set: anabranch_workload::FlowSet, kind: usize, ack_every: u32, scheme: &str) -> Setup {
+fn under(topology: Topology, sent: anabranch_workload::FlowSet, kind: usize, ack_every: u32, scheme: &str) -> Setup {
     if kind >= 4 {
-        let mut setup = roce_setup(topology, set, "ecmp", Profile::Irn);
-        roce(&mut setup).set("congestion_control", &text(["dcqcn", "swift"][kind - 4])).unwrap();
+        let mut setup = roce_setup(topology, sent, "ecmp", Profile::Irn);
+        set_keys(roce(&mut setup), &format!("congestion_control={}", ["dcqcn", "swift"][kind - 4]));
         return setup;
     }
-    let mut setup = setup(topology, set, scheme);
+    let mut setup = setup(topology, sent, scheme);
     let control = ["nscc", "dctcp", "smartt", "none"][kind];
-    uet(&mut setup).set("congestion_control", &text(control)).unwrap();
+    set_keys(uet(&mut setup), &format!("congestion_control={control}"));
     uet(&mut setup).ack_every = ack_every;
     setup
 }
@@ -123,7 +118,7 @@ proptest! {
         }));
         if weights > 0 {
             setup.fabric.classes = vec!["first".into(), "second".into()];
-            setup.fabric.set("scheduling", &text(["", "strict", "wrr"][weights])).unwrap();
+            set_keys(&mut setup.fabric, &format!("scheduling={}", ["", "strict", "wrr"][weights]));
             setup.fabric.class_weights = if weights == 2 { vec![9, 1] } else { vec![] };
         }
         let result = run(&setup);
@@ -143,7 +138,7 @@ proptest! {
         let list: Vec<_> = (0..messages).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
         let mut setup = setup(leaf_spine_128(), flows(&list), ["ops", "reps", "prime"][scheme]);
         setup.seed = seed;
-        setup.fabric.set("trimmed_class", &Raw::Float(share)).unwrap();
+        set_keys(&mut setup.fabric, &format!("trimmed_class={share}"));
         let result = run(&setup);
         prop_assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()));
         // Five packets per message, with their headers on the wire; 100 us for the first and the last packets and timeouts.
@@ -158,7 +153,7 @@ proptest! {
 fn a_stall_names_the_port_full_of_headers() {
     let list: Vec<_> = (0..4_000).map(|message| (1 + message % 127, 0, 20_000, u64::from(message))).collect();
     let mut setup = setup(leaf_spine_128(), flows(&list), "ops");
-    setup.fabric.set("trimmed_class", &text("control")).unwrap();
+    set_keys(&mut setup.fabric, "trimmed_class=control");
     setup.limits.stall_after = Some(4);
     let result = run(&setup);
     let (port, bytes) = result.stalled_port.clone().expect("a stall");
@@ -198,10 +193,7 @@ proptest! {
         hosts in Just([0u32, 1, 2, 3]).prop_shuffle(), kind in 0usize..5, scheme in 0..SCHEMES.len(), size in 20_000u64..400_000,
     ) {
         const HOSTS: u32 = 4;
-        let keys = [
-            ("leaves", Raw::Int(LEAVES.into())), ("spines", Raw::Int(SPINES as i64)),
-            ("hosts_per_leaf", Raw::Int(HOSTS.into())), ("links_per_spine", Raw::Int(2)), ("link_rate", text("100Gbps")),
-        ];
+        let keys = format!("leaves={LEAVES} spines={SPINES} hosts_per_leaf={HOSTS} links_per_spine=2 link_rate=100Gbps");
         let setup = |leaves: [u32; 3], spine: u64, second: bool, hosts: [u32; 4], seed: u64| {
             let mut fabric = topology("leaf-spine", &keys);
             let cable = format!("leaf{}-spine{spine}{}", leaves[0], if second { "#1" } else { "" });
@@ -274,11 +266,7 @@ proptest! {
         let packet = if kind >= 4 { 1048 } else { 4160 };
         // Of about `bdp` packets over four links.
         let delay = packet * 8 * bdp / (8 * gbps as u64);
-        let keys = [
-            ("leaves", Raw::Int(2)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(2)),
-            ("link_rate", text(&format!("{gbps}Gbps"))), ("host_link_rate", text(&format!("{}Gbps", gbps * faster))),
-            ("link_delay", text(&format!("{delay}ns"))),
-        ];
+        let keys = format!("leaves=2 spines=1 hosts_per_leaf=2 link_rate={gbps}Gbps host_link_rate={}Gbps link_delay={delay}ns", gbps * faster);
         let set = flows(&[(0, if far { 2 } else { 1 }, size, 0)]);
         let result = run(&under(topology("leaf-spine", &keys), set, kind, ack_every, "ops"));
         let (flow, counters) = (&result.flows[0], &result.counters);
@@ -299,10 +287,7 @@ proptest! {
     ) {
         let (packet, ack) = if kind >= 4 { (1048, 60 * u64::from(ack_every)) } else { (4160, 64) };
         let delay = packet * 8 * bdp / (4 * leaves * gbps as u64);
-        let keys = [
-            ("leaves", Raw::Int(leaves as i64)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(8 / leaves as i64)),
-            ("link_rate", text(&format!("{gbps}Gbps"))), ("link_delay", text(&format!("{delay}ns"))), ("host_link_rate", text(&format!("{gbps}Gbps"))),
-        ];
+        let keys = format!("leaves={leaves} spines=1 hosts_per_leaf={} link_rate={gbps}Gbps link_delay={delay}ns host_link_rate={gbps}Gbps", 8 / leaves);
         let size = 500 * (packet - if kind >= 4 { 48 } else { 64 });
         let set = flows(&(0..8).map(|host| (host, (host + 1) % 8, size, 0)).collect::<Vec<_>>());
         let result = run(&under(topology("leaf-spine", &keys), set, kind, ack_every, "ops"));
@@ -323,10 +308,7 @@ proptest! {
     fn queues_that_pass_the_check_admit_packets(
         gbps in 1i64..400, faster in 1i64..300, limit in -6.0f64..1.0, pooled in any::<bool>(),
     ) {
-        let keys = [
-            ("leaves", Raw::Int(2)), ("spines", Raw::Int(1)), ("hosts_per_leaf", Raw::Int(1)),
-            ("link_rate", text(&format!("{gbps}Gbps"))), ("host_link_rate", text(&format!("{}Gbps", gbps * faster))),
-        ];
+        let keys = format!("leaves=2 spines=1 hosts_per_leaf=1 link_rate={gbps}Gbps host_link_rate={}Gbps", gbps * faster);
         let set = flows(&[(0, 1, 40_960, 0)]);
         let fabric = topology("leaf-spine", &keys);
         let mut setup =
@@ -334,7 +316,7 @@ proptest! {
         let limit = 10f64.powf(limit);
         match pooled {
             true => setup.fabric.buffer_alpha = limit,
-            false => setup.fabric.set("queue_limit", &text(&format!("{limit:.6}bdp"))).unwrap(),
+            false => set_keys(&mut setup.fabric, &format!("queue_limit={limit:.6}bdp")),
         }
         setup.limits.stall_after = Some(4);
         match anabranch_fabric::check(&setup, &mut || true) {
@@ -348,14 +330,13 @@ proptest! {
 #[test]
 fn no_timeout_is_shorter_than_a_round_trip() {
     let fabric = || leaf_spine(2, "1Gbps", "10ms");
-    let set = || flows(&[(0, 1, 40_960, 0)]);
-    let mut refused = setup(fabric(), set(), "ops");
-    uet(&mut refused).rto = Auto::Value(Time::from_ms(39));
-    let error = anabranch_sim::run(&refused, 1, &mut |_| true).expect_err("refused").to_string();
+    let sent = || flows(&[(0, 1, 40_960, 0)]);
+    let mut short = setup(fabric(), sent(), "ops");
+    uet(&mut short).rto = Auto::Value(Time::from_ms(39));
+    let error = refused(&short).to_string();
     assert!(error.contains("transport.rto: found 39ms") && error.contains("base round trip"), "{error}");
-    let mut irn = roce_setup(fabric(), set(), "ecmp", Profile::Irn);
-    (roce(&mut irn).rto_low, roce(&mut irn).rto_high) =
-        (Auto::Value(Time::from_us(100)), Auto::Value(Time::from_us(100)));
+    let mut irn = roce_setup(fabric(), sent(), "ecmp", Profile::Irn);
+    set_keys(roce(&mut irn), "rto_low=100us rto_high=100us");
     assert_eq!(run(&irn).counters.retransmitted, Some(0));
 }
 
@@ -376,15 +357,13 @@ proptest! {
             let set = flows(&[(0, if far { 2 } else { 1 }, size, 0)]);
             if is_roce {
                 let mut setup = roce_setup(fabric.clone(), set, "ecmp", Profile::Irn);
-                setup.fabric.set("ecn", &Raw::Bool(false)).unwrap();
-                let options = [("congestion_control", "none"), ("rto_low", "1s"), ("rto_high", "1s")];
-                options.iter().for_each(|(key, value)| roce(&mut setup).set(key, &text(value)).unwrap());
-                roce(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+                set_keys(&mut setup.fabric, "ecn=false");
+                let keys = format!("congestion_control=none rto_low=1s rto_high=1s window={window}B");
+                set_keys(roce(&mut setup), &keys);
                 return setup;
             }
             let mut setup = unconstrained(setup(fabric.clone(), set, "ecmp"));
-            uet(&mut setup).set("rto", &text("1s")).unwrap();
-            uet(&mut setup).set("window", &text(&format!("{window}B"))).unwrap();
+            set_keys(uet(&mut setup), &format!("rto=1s window={window}B"));
             uet(&mut setup).ack_every = ack_every;
             setup
         };

@@ -13,7 +13,7 @@ use anabranch_lb::{
     replay,
 };
 use anabranch_random::Stream;
-use anabranch_settings::{Auto, Parameters, Raw};
+use anabranch_settings::Auto;
 use anabranch_topology::NodeId;
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
@@ -36,7 +36,7 @@ fn recorded_decisions_follow_from_recorded_calls() {
         let pair = format!("{}+{}", host.name(), partner(tags));
         let guided = matches!(tags, TagKind::Guided | TagKind::Category);
         let graph = match guided {
-            true => topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]),
+            true => topology("dragonfly", "p=2 a=4 h=2"),
             false => fat_tree(2, 8),
         };
         let flows = permutation(&graph, 300_000, 1);
@@ -67,7 +67,7 @@ fn transport() -> TransportParameters {
     let mut uet = UetTransport::default();
     (uet.uet.mtu, uet.uet.header, uet.uet.ack_size) = (Bytes(MTU), Bytes(HEADER), Bytes(HEADER));
     (uet.uet.window, uet.uet.ack_every) = (Auto::Value(BytesOrBdp::Bytes(1 << 20)), 1);
-    uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
+    set_keys(&mut uet.uet, "congestion_control=none");
     TransportParameters::Uet(uet)
 }
 
@@ -81,14 +81,8 @@ fn tags(entries: &[RecordEntry]) -> Vec<u32> {
 
 /// Tags and completion time of a flow between two hosts with eight paths.
 fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(8)),
-        ("hosts_per_leaf", Raw::Int(1)),
-        ("link_rate", text("10Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    let graph = topology("leaf-spine", &keys);
+    let keys = "leaves=2 spines=8 hosts_per_leaf=1 link_rate=10Gbps link_delay=1us";
+    let graph = topology("leaf-spine", keys);
     let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
     (flows.flows[0].key, flows.flows[0].connection) = (key, key);
     let host_key = graph.key(NodeId(0));

@@ -3,7 +3,6 @@
 
 use crate::common::*;
 use anabranch_outcome::RunResult;
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::Topology;
 
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -52,7 +51,7 @@ fn reordering_does_not_undo_coalescing() {
     let of = |scheme: &str, every: bool| {
         let mut setup = setup(topology.clone(), permutation(&topology, 1 << 20, 1), scheme);
         if every {
-            uet(&mut setup).set("ack_on_filled_hole", &Raw::Text("every".into())).unwrap();
+            set_keys(uet(&mut setup), "ack_on_filled_hole=every");
         }
         packets_per_ack(&run(&setup))
     };
@@ -68,25 +67,25 @@ fn reordering_does_not_undo_coalescing() {
 #[test]
 fn eight_mebibytes() {
     let topology = fat_tree(2, 16);
-    for (scheme, set, theirs, share) in [
+    for (scheme, keys, theirs, share) in [
         ("reps", None, 187.28, 0.01),
         ("ops", None, 189.8, 0.02),
-        ("ops", Some(("mode", "round-robin-masked")), 189.8, 0.01),
+        ("ops", Some("mode=round-robin-masked"), 189.8, 0.01),
         ("ar", None, 186.9, 0.03),
-        ("ar", Some(("refresh", "100ns")), 186.9, 0.01),
+        ("ar", Some("refresh=100ns"), 186.9, 0.01),
         ("ecmp", None, 716.0, 0.25),
     ] {
         let runs = SEEDS.map(|seed| {
             let mut setup = setup(topology.clone(), permutation(&topology, 8 << 20, seed), scheme);
-            if let Some((key, value)) = set {
+            if let Some(keys) = keys {
                 let balancer = &mut setup.load_balancers[0];
                 let side =
                     if scheme == "ar" { balancer.switch.parameters_mut() } else { balancer.host.parameters_mut() };
-                side.set(key, &Raw::Text(value.into())).unwrap();
+                set_keys(side, keys);
             }
             slowest(&run(&setup))
         });
         let ours = runs.iter().sum::<f64>() / SEEDS.len() as f64;
-        assert!((ours - theirs).abs() < share * theirs, "{scheme} {set:?}: {ours} us against {theirs}");
+        assert!((ours - theirs).abs() < share * theirs, "{scheme} {keys:?}: {ours} us against {theirs}");
     }
 }

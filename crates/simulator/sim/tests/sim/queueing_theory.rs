@@ -4,7 +4,6 @@ use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_outcome::FlowRow;
 use anabranch_random::Stream;
-use anabranch_settings::Parameters;
 
 /// One-packet messages from host 0 as a Poisson process; the NIC is the server.
 fn poisson(
@@ -23,8 +22,7 @@ fn poisson(
         })
         .collect();
     let mut setup = unconstrained(setup(fat_tree(2, 4), flows(&list), "ecmp"));
-    uet(&mut setup).set("header", &text("0B")).unwrap();
-    uet(&mut setup).set("mtu", &text("65000B")).unwrap();
+    set_keys(uet(&mut setup), "header=0B mtu=65000B");
     setup
 }
 

@@ -3,7 +3,7 @@
 use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_outcome::FlowStatus;
-use anabranch_settings::{Auto, Never, Parameters, Raw};
+use anabranch_settings::{Auto, Never};
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::{Bytes, Time};
 
@@ -81,7 +81,7 @@ fn pfc_loses_nothing() {
     // 32 MB towards one host; the switch has 9 MiB, the pause threshold is far below.
     let mut setup = incast(64, 500_000, Profile::Lossless);
     for control in ["dcqcn", "none"] {
-        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
+        set_keys(roce(&mut setup), &format!("congestion_control={control}"));
         let result = run(&setup);
         assert_eq!((result.counters.dropped.unwrap(), result.counters.retransmitted.unwrap()), (0, 0), "{control}");
         assert!(result.counters.pfc_pauses.unwrap() > 0, "{control}");
@@ -111,7 +111,7 @@ fn no_fault_of_a_link_stops_a_paused_sender_for_ever() {
     });
     for faults in [&[loss][..], &flap] {
         let mut setup = incast(64, 100_000, Profile::Lossless);
-        roce(&mut setup).set("congestion_control", &text("none")).unwrap();
+        set_keys(roce(&mut setup), "congestion_control=none");
         for fault in faults {
             let resolved = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
             setup.faults.extend(resolved);
@@ -123,22 +123,10 @@ fn no_fault_of_a_link_stops_a_paused_sender_for_ever() {
 }
 
 #[test]
-fn pfc_is_lossless_at_every_switch_port() {
-    let list: Vec<_> = (1..128).map(|src| (src, 0, 400_000, 0)).collect();
-    for control in ["dcqcn", "none"] {
-        let mut setup = roce_setup(leaf_spine_128(), flows(&list), "ecmp", Profile::Lossless);
-        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
-        let result = run(&setup);
-        assert_eq!((result.counters.dropped.unwrap(), result.counters.retransmitted.unwrap()), (0, 0), "{control}");
-        assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
-    }
-}
-
-#[test]
 fn without_pfc_the_same_buffer_overflows_and_every_loss_is_repaired() {
     for recovery in ["irn", "irn-extended", "go-back-n"] {
         let mut setup = incast(64, 500_000, Profile::Irn);
-        roce(&mut setup).set("recovery", &text(recovery)).unwrap();
+        set_keys(roce(&mut setup), &format!("recovery={recovery}"));
         setup.fabric.shared_buffer = Bytes(1_500_000);
         let result = run(&setup);
         assert!(result.counters.dropped.unwrap() > 0 && result.counters.retransmitted.unwrap() > 0, "{recovery}");
@@ -169,28 +157,27 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
     let text_file = "8 4 8\n4 5 6 7\n0 4 100Gbps 1000ns 0\n1 5 100Gbps 1000ns 0\n2 6 100Gbps 1000ns 0\n3 7 100Gbps 1000ns 0\n\
                      4 5 100Gbps 1000ns 0\n5 6 100Gbps 1000ns 0\n6 7 100Gbps 1000ns 0\n7 4 100Gbps 1000ns 0\n";
     let mut parameters = anabranch_topology::TopologyParameters::named("file").unwrap();
-    parameters.parameters_mut().set("path", &text("ring")).unwrap();
-    parameters.parameters_mut().set("format", &text("conweave")).unwrap();
+    set_keys(parameters.parameters_mut(), "path=ring format=conweave");
     let ring = parameters.build(&|_| Ok(text_file.to_string())).unwrap();
     // Only flows that happen to take the same direction fill the ring, hence many seeds.
     let list: Vec<_> = (0..4).flat_map(|h| (0..24).map(move |_| (h, (h + 2) % 4, 2_000_000, 0))).collect();
     let mut found = Vec::new();
     for seed in 1..40 {
         let mut setup = roce_setup(ring.clone(), flows(&list), "ops", Profile::Lossless);
-        roce(&mut setup).set("congestion_control", &text("none")).unwrap();
+        set_keys(roce(&mut setup), "congestion_control=none");
         roce(&mut setup).rto = Auto::Value(Never::Never);
         setup.fabric.shared_buffer = Bytes(300_000);
         setup.fabric.ecn = false;
         setup.seed = seed;
-        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        let result = run_on(&setup, 1);
         assert_eq!(result.counters.dropped.unwrap(), 0);
         let open = result.flows.iter().filter(|flow| flow.fct_ack.is_none()).count();
         assert_eq!(result.deadlock.is_empty(), open == 0, "without timers a run ends whole or stuck");
         if open > 0 {
-            let again = anabranch_sim::run(&setup, 2, &mut |_| true).unwrap();
+            let again = run_on(&setup, 2);
             assert_eq!((again.fingerprint, &again.deadlock), (result.fingerprint, &result.deadlock));
             setup.limits.until_all_done = false;
-            assert_eq!(anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().deadlock, result.deadlock);
+            assert_eq!(run_on(&setup, 1).deadlock, result.deadlock);
             found = result.deadlock.clone();
             break;
         }
@@ -208,7 +195,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
 fn a_buffer_too_small_for_its_headroom_is_refused() {
     let mut setup = incast(4, 1000, Profile::Lossless);
     setup.fabric.shared_buffer = Bytes(500_000);
-    let message = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_err().to_string();
+    let message = refused(&setup).to_string();
     // 24 ports: headroom 2 * 12.5 B/ns * 1000 ns + 3 * 1048 + 64 + 1 = 28,209 B each, minimum 8 * 1048 B each.
     assert!(message.contains("shared_buffer") && message.contains("677016") && message.contains("201216"), "{message}");
 }
@@ -218,7 +205,7 @@ fn settings_with_which_pfc_loses_packets_are_refused() {
     let refused = |change: &dyn Fn(&mut Setup)| {
         let mut setup = incast(4, 1000, Profile::Lossless);
         change(&mut setup);
-        anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_err().to_string()
+        refused(&setup).to_string()
     };
     let headroom = refused(&|setup| setup.fabric.pfc_headroom = Auto::Value(Bytes(28_208)));
     assert!(headroom.contains("pfc_headroom") && headroom.contains("28209B"), "{headroom}");
@@ -226,7 +213,7 @@ fn settings_with_which_pfc_loses_packets_are_refused() {
     assert!(pause.contains("pfc_pause") && pause.contains("never"), "{pause}");
     let mut setup = incast(4, 1000, Profile::Lossless);
     setup.fabric.pfc_headroom = Auto::Value(Bytes(28_209));
-    assert!(anabranch_sim::run(&setup, 1, &mut |_| true).is_ok());
+    run(&setup);
 }
 
 #[test]
@@ -234,7 +221,7 @@ fn probes_are_real_packets() {
     let topology = leaf_spine_128();
     let many = random_flows(&topology, 400, 1_000_000, 20_000_000, 3);
     let mut setup = roce_setup(topology, many, "hopper", Profile::Irn);
-    roce(&mut setup).set("recovery", &text("irn-extended")).unwrap();
+    set_keys(roce(&mut setup), "recovery=irn-extended");
     let result = run(&setup);
     let counters = result.counters;
     assert!(counters.probes.unwrap() > 0 && counters.path_switches.unwrap() > 0, "{counters:?}");
@@ -248,17 +235,16 @@ fn probes_are_real_packets() {
 #[test]
 fn a_nic_without_memory_refuses_early_packets() {
     let list: Vec<_> = (0..32).map(|i| (16 + i * 3 % 112, i % 4, 300_000, 0)).collect();
-    let counters = |scheme: &str, keys: &[(&str, &str)]| {
+    let counters = |scheme: &str, keys: &str| {
         let mut setup = roce_setup(leaf_spine_128(), flows(&list), scheme, Profile::Irn);
-        for (key, value) in keys {
-            roce(&mut setup).set(key, &text(value)).unwrap();
-        }
+        set_keys(roce(&mut setup), keys);
         let result = run(&setup);
         assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished), "{scheme} {keys:?}");
         (result.counters, result.flows.iter().filter_map(|flow| flow.metrics.refused_packets).sum::<u64>())
     };
-    let limits = [("nic_memory", "20kB")];
-    for (scheme, keys, refuses) in [("ops", &limits[..], true), ("ops", &[], false), ("ecmp", &limits, false)] {
+    for (scheme, keys, refuses) in
+        [("ops", "nic_memory=20kB", true), ("ops", "", false), ("ecmp", "nic_memory=20kB", false)]
+    {
         let (counters, of_flows) = counters(scheme, keys);
         assert_eq!((of_flows > 0, counters.refused_packets), (refuses, Some(of_flows)), "{scheme} {keys:?}");
         // Eight flows end at each of four hosts, and some hosts send several; one queue pair each.
@@ -266,7 +252,7 @@ fn a_nic_without_memory_refuses_early_packets() {
         assert_eq!(counters.unbuffered_flows, Some(0));
     }
     // 250 kB hold two buffers of 104 kB and the queue pairs; six of the eight flows at each receiver are without.
-    let (counters, _) = counters("ops", &[("nic_memory", "250kB"), ("reorder_memory", "104kB")]);
+    let (counters, _) = counters("ops", "nic_memory=250kB reorder_memory=104kB");
     assert!((4 * 6..=32).contains(&counters.unbuffered_flows.unwrap()), "{counters:?}");
 }
 
@@ -293,11 +279,8 @@ fn profiled_ports_reach_every_path() {
         let mut setup = roce_setup(topology.clone(), flows(&list), "hopper", Profile::Irn);
         setup.measure.uplink_counts = true;
         let host = setup.load_balancers[0].host.parameters_mut();
-        host.set("ports", &text(ports)).unwrap();
         // A probe after every round trip, and a move to the path that was probed.
-        for (key, value) in [("th_probe", 0.0), ("th_cong", 0.0), ("delta_rtt", 1000.0), ("ttl_probe", 0.5)] {
-            host.set(key, &Raw::Float(value)).unwrap();
-        }
+        set_keys(host, &format!("ports={ports} th_probe=0.0 th_cong=0.0 delta_rtt=1000.0 ttl_probe=0.5"));
         let counts = run(&setup).uplink_counts.clone();
         let used = |flow: u32| counts.iter().filter(|count| count.flow_id == flow && count.packets > 0).count();
         (0..16).map(used).collect::<Vec<_>>()
@@ -331,7 +314,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
     let unfinished = |scheme: &str, on_timeout: Option<&str>| {
         let mut setup = roce_setup(topology.clone(), flows(&list), scheme, Profile::Irn);
         if let Some(value) = on_timeout {
-            setup.load_balancers[0].host.parameters_mut().set("on_timeout", &text(value)).unwrap();
+            set_keys(setup.load_balancers[0].host.parameters_mut(), &format!("on_timeout={value}"));
         }
         let cut = anabranch_topology::FaultParameters {
             links: vec!["leaf0-spine3".into()],
@@ -356,21 +339,16 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
 #[test]
 fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
     let tree = {
-        let keys = [
-            ("tiers", Raw::Int(3)),
-            ("radix", Raw::Int(4)),
-            ("link_rate", text("100Gbps")),
-            ("link_delay", text("1us")),
-        ];
-        topology("fat-tree", &keys)
+        let keys = "tiers=3 radix=4 link_rate=100Gbps link_delay=1us";
+        topology("fat-tree", keys)
     };
     let many = random_flows(&tree, 600, 2_000_000, 3_000_000_000, 4);
     let run_of = |scheme: &str| {
         let mut setup = roce_setup(tree.clone(), many.clone(), scheme, Profile::Lossless);
         let balancer = &mut setup.load_balancers[0];
-        balancer.switch.parameters_mut().set("flowlet_timeout", &text("100us")).unwrap();
+        set_keys(balancer.switch.parameters_mut(), "flowlet_timeout=100us");
         if scheme == "hf2t" {
-            balancer.host.parameters_mut().set("flowlet_timeout", &text("100us")).unwrap();
+            set_keys(balancer.host.parameters_mut(), "flowlet_timeout=100us");
         }
         run(&setup)
     };

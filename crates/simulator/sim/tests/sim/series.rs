@@ -3,7 +3,6 @@
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{FlowSample, RunResult};
-use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_topology::LinkId;
 use anabranch_units::Time;
 
@@ -42,11 +41,8 @@ fn rows_are_the_same_in_every_mode_and_change_no_result() {
         let first = run(&setup);
         assert_eq!(first.fingerprint, unmeasured.fingerprint, "{name}");
         assert_eq!((first.simulated, first.counters), (unmeasured.simulated, unmeasured.counters), "{name}");
-        let ways = [(1, Split::Cells), (2, Split::Cells), (3, Split::Cells), (1, Split::One)];
-        let ways =
-            ways.map(|(threads, split)| [Timing::Lazy, Timing::Eager].map(|t| How { threads, timing: t, split }));
-        for how in ways.into_iter().flatten() {
-            let other = run_with(&setup, how, &mut |_| true).unwrap();
+        for how in modes() {
+            let other = run_as(&setup, how);
             assert_eq!(other.fingerprint, first.fingerprint, "{name} {how:?}");
             assert!(other.series == first.series, "{name} {how:?}: ports");
             assert!(other.flow_series == first.flow_series, "{name} {how:?}: flows");
@@ -140,7 +136,7 @@ fn a_lone_flow_by_arithmetic() {
 #[test]
 fn a_queue_by_arithmetic() {
     let two = flows(&[(0, 2, 1 << 20, 0), (1, 2, 1 << 20, 0)]);
-    let mut setup = setup(topology("leaf-spine", &[]), two, "ecmp");
+    let mut setup = setup(topology("leaf-spine", ""), two, "ecmp");
     setup.fabric.ecn = false;
     let setup = measured(&setup, Time::from_us(1));
     let result = run(&setup);
@@ -153,9 +149,9 @@ fn a_queue_by_arithmetic() {
 /// DCQCN starts at line rate and slows down behind a full port.
 #[test]
 fn rates_and_pauses_are_sampled() {
-    let keys = [("leaves", anabranch_settings::Raw::Int(2)), ("hosts_per_leaf", anabranch_settings::Raw::Int(16))];
+    let keys = "leaves=2 hosts_per_leaf=16";
     let incast: Vec<_> = (0..16).map(|src| (src, 20, 400_000, 0)).collect();
-    let plain = roce_setup(topology("leaf-spine", &keys), flows(&incast), "ecmp", Profile::Lossless);
+    let plain = roce_setup(topology("leaf-spine", keys), flows(&incast), "ecmp", Profile::Lossless);
     let result = run(&measured(&plain, Time::from_us(1)));
     let rates: Vec<u64> = result.flow_series[0].samples.iter().filter_map(|sample| sample.rate_bps).collect();
     assert_eq!(rates[0], result.links[0].rate_bps);

@@ -2,15 +2,14 @@
 
 use crate::common::*;
 use anabranch_backend::{RunError, Setup};
-use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
+use anabranch_outcome::{FlowRow, FlowStatus};
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::{How, Split, Timing};
+use anabranch_sim::How;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{
-    AllToAllParameters, CollectiveParameters, CrossRail, FlowSet, GeneratedAs, HostView, Medium, Ranks,
-    ServerParameters, ServerView, Start, Trigger, TriggerId, TriggerKind, WorkloadParameters, generate,
+    CrossRail, FlowSet, HostView, Medium, ServerParameters, ServerView, Start, Trigger, TriggerId, TriggerKind,
+    WorkloadParameters,
 };
 
 /// Picoseconds per byte of the scale-up networks here, and their latency.
@@ -29,28 +28,14 @@ fn servers(gpus: u32, nics: u32) -> ServerParameters {
 
 /// 4 servers of 4 NICs, 2 servers per pod, 2 spines.
 fn rails() -> Topology {
-    let keys = [
-        ("servers", Raw::Int(4)),
-        ("rails", Raw::Int(4)),
-        ("servers_per_pod", Raw::Int(2)),
-        ("spines", Raw::Int(2)),
-        ("links_per_spine", Raw::Int(1)),
-        ("link_delay", text("1us")),
-        ("switch_latency", text("0us")),
-    ];
-    topology("rail-optimised", &keys)
+    let keys = "servers=4 rails=4 servers_per_pod=2 spines=2 links_per_spine=1 link_delay=1us switch_latency=0us";
+    topology("rail-optimised", keys)
 }
 
 /// 4 servers of 4 NICs, a switch per rail.
 fn rail_only() -> Topology {
-    let keys = [
-        ("servers", Raw::Int(4)),
-        ("rails", Raw::Int(4)),
-        ("servers_per_pod", Raw::Int(4)),
-        ("link_delay", text("1us")),
-        ("switch_latency", text("0us")),
-    ];
-    topology("rail-only", &keys)
+    let keys = "servers=4 rails=4 servers_per_pod=4 link_delay=1us switch_latency=0us";
+    topology("rail-only", keys)
 }
 
 fn routed(mut set: FlowSet, of: &ServerParameters) -> FlowSet {
@@ -63,12 +48,8 @@ fn messages(list: &[(u32, u32, u64, u64)]) -> Setup {
     setup(rails(), routed(flows(list), &servers(4, 4)), "ops")
 }
 
-fn generated(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters) -> FlowSet {
-    generated_with(topology, of, kind, "")
-}
-
-/// `content` is that of any file.
-fn generated_with(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters, content: &str) -> FlowSet {
+/// `file` is the content of `0.goal`.
+fn made(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters, file: &str) -> FlowSet {
     let gpus = of.endpoints(topology.hosts);
     let view = HostView {
         hosts: gpus,
@@ -76,15 +57,10 @@ fn generated_with(topology: &Topology, of: &ServerParameters, kind: WorkloadPara
         group_of: vec![0; gpus as usize],
         host_key: (0..u64::from(gpus)).collect(),
         nic_rate: vec![Rate::gbps(400); gpus as usize],
-        oversubscription: 1.0,
-        classes: vec!["data".into()],
-        flow_memory: u64::MAX,
-        low_diameter: None,
         servers: Some(ServerView { gpus: of.gpus, rails: of.nics }),
-        templates: false,
+        ..host_view(topology)
     };
-    let sent_as = GeneratedAs { name: "test".into(), class: 0, load_balancer: 0, measured: true, split: None };
-    routed(generate(&[(kind, sent_as)], &view, 1, &|_| Ok(content.as_bytes().to_vec())).expect("flows"), of)
+    routed(generated(&view, vec![kind], &[file]), of)
 }
 
 fn received(row: &FlowRow, first_sent: u64) -> u64 {
@@ -185,8 +161,8 @@ fn the_spines_can_carry_messages_between_rails() {
 #[test]
 fn rail_only_carries_nothing_between_rails_but_over_scale_up() {
     let (topology, of, size) = (rail_only(), servers(4, 4), 4096);
-    let kind = AllToAllParameters { size: anabranch_units::Bytes(size), ..Default::default() };
-    let result = run(&setup(topology, generated(&rail_only(), &of, WorkloadParameters::AllToAll(kind)), "ops"));
+    let kind = workload("all-to-all", &format!("size={size}B"));
+    let result = run(&setup(topology, made(&rail_only(), &of, kind, ""), "ops"));
     assert!(result.flows.iter().all(|row| row.status == FlowStatus::Finished));
     // 16 * 15 messages: 16 * 3 inside, 16 * 3 on their rail, 16 * 9 between rails as two flows.
     let (inside, network): (Vec<&FlowRow>, Vec<&FlowRow>) = result.flows.iter().partition(|row| row.is_scale_up);
@@ -208,12 +184,7 @@ fn rail_only_carries_nothing_between_rails_but_over_scale_up() {
 fn ring_allreduce_inside_a_server() {
     for (gpus, size) in [(4, 1 << 20), (4, 4 * 12_345)] {
         let of = servers(gpus, 4);
-        let kind = CollectiveParameters {
-            size: anabranch_units::Bytes(size),
-            ranks: Ranks::Number(gpus),
-            ..Default::default()
-        };
-        let set = generated(&rails(), &of, WorkloadParameters::Collective(kind));
+        let set = made(&rails(), &of, workload("collective", &format!("size={size}B ranks={gpus}")), "");
         let result = run(&setup(rails(), set, "ops"));
         let gpus = u64::from(gpus);
         let step = size / gpus * BYTE + LATENCY;
@@ -279,20 +250,12 @@ fn threads_cells_and_timing_do_not_matter() {
             };
             let setup = setup(topology, routed(traffic(4 * gpus, latency), &of), "reps");
             let print = |how: How| {
-                let result: RunResult = anabranch_sim::run_with(&setup, how, &mut |_| true).expect("a run");
+                let result = run_as(&setup, how);
                 assert!(result.flows.iter().all(|row| row.status == FlowStatus::Finished));
                 (result.fingerprint, result.simulated, result.gpus.clone(), result.conservation)
             };
-            let first = print(How::on(1));
-            let others = [
-                How::on(2),
-                How::on(3),
-                How::on(5),
-                How { timing: Timing::Eager, ..How::on(2) },
-                How { split: Split::One, ..How::on(1) },
-            ];
-            for how in others {
-                assert_eq!(print(how), first, "{how:?}, latency {latency} ps, {gpus} GPUs, {cross_rail:?}");
+            for how in modes().chain([How::on(5)]) {
+                assert_eq!(print(how), print(How::on(1)), "{how:?}, latency {latency} ps, {gpus} GPUs, {cross_rail:?}");
             }
         }
     }
@@ -318,7 +281,7 @@ fn bytes_in_flight_are_counted_at_the_end() {
 fn skips_of_the_steady_state_are_refused() {
     let mut setup = messages(&[(0, 1, 4000, 0)]);
     setup.limits.skip = true;
-    let error = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_err();
+    let error = refused(&setup);
     assert!(matches!(&error, RunError::Refused(r) if r.key == "run.skip" && r.reason.contains("[servers]")), "{error}");
 }
 
@@ -339,7 +302,6 @@ fn servers_do_not_change_flows_on_a_rail() {
     inside.measure.attribution = true;
     let result = run(&inside);
     assert_eq!(result.flows.iter().map(|row| row.delays.is_some()).collect::<Vec<_>>(), [false, true]);
-    let _ = inside.fabric.set("ecn", &Raw::Bool(false));
 }
 
 /// Two ranks on different rails of two servers exchange a packet each: to the relay by scale-up, 4096 B and the latency; over
@@ -347,21 +309,12 @@ fn servers_do_not_change_flows_on_a_rail() {
 #[test]
 fn jobs_follow_both_flows_of_a_relayed_message() {
     let of = servers(4, 4);
-    let mut kind = WorkloadParameters::named("collective").expect("a kind");
-    for (key, value) in [
-        ("algorithm", text("ring-all-gather")),
-        ("ranks", Raw::Int(2)),
-        ("hosts", Raw::List(vec![Raw::Int(0), Raw::Int(5)])),
-        ("size", text("8192B")),
-        ("repetitions", Raw::Int(2)),
-    ] {
-        kind.parameters_mut().set(key, &value).expect("a key");
-    }
-    let setup = setup(rails(), generated(&rails(), &of, kind), "ops");
+    let kind = workload("collective", "algorithm=ring-all-gather ranks=2 hosts=[0,5] size=8192B repetitions=2");
+    let setup = setup(rails(), made(&rails(), &of, kind, ""), "ops");
     let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
     let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
     for threads in [1, 2, 3] {
-        let result = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+        let result = run_on(&setup, threads);
         let times: Vec<_> = result.jobs.groups.iter().map(|group| (group.completion, group.ideal)).collect();
         assert_eq!(times, vec![(Some(Time::from_ps(acknowledged)), Some(Time::from_ps(acknowledged))); 2]);
         // Rows name NICs: GPUs 0 and 5 have NICs 0 and 5.
@@ -374,17 +327,14 @@ fn jobs_follow_both_flows_of_a_relayed_message() {
 #[test]
 fn goal_schedules_follow_both_flows_of_a_relayed_message() {
     let of = servers(4, 4);
-    let mut kind = WorkloadParameters::named("file").expect("a kind");
-    for (key, value) in [("path", text("two.goal")), ("hosts", Raw::List(vec![Raw::Int(0), Raw::Int(5)]))] {
-        kind.parameters_mut().set(key, &value).expect("a key");
-    }
+    let kind = workload("file", "path=0.goal hosts=[0,5]");
     let goal = "num_ranks 2\nrank 0 {\na: send 4096b to 1 tag 0\nb: send 4096b to 1 tag 1\nb requires a\n}\n\
                 rank 1 {\nrecv 4096b from 0 tag 0\nrecv 4096b from 0 tag 1\n}\n";
-    let setup = setup(rails(), generated_with(&rails(), &of, kind, goal), "ops");
+    let setup = setup(rails(), made(&rails(), &of, kind, goal), "ops");
     let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
     let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
     for threads in [1, 2, 3] {
-        let result = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+        let result = run_on(&setup, threads);
         let [group] = &result.jobs.groups[..] else { panic!("{} groups", result.jobs.groups.len()) };
         let both = Some(Time::from_ps(2 * acknowledged));
         assert_eq!((group.completion, group.ideal, group.critical_messages), (both, both, Some(2)));

@@ -4,8 +4,7 @@ use crate::common::*;
 use anabranch_backend::{RunError, Setup};
 use anabranch_lb::registry::{self, ALIASES, PacketScope};
 use anabranch_outcome::{FlowStatus, RunResult};
-use anabranch_settings::Raw;
-use anabranch_sim::{How, run_with};
+use anabranch_sim::How;
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::Time;
@@ -13,7 +12,7 @@ use anabranch_units::Time;
 const MIB: u64 = 1 << 20;
 
 fn on(setup: &Setup, threads: usize) -> RunResult {
-    run_with(setup, How::on(threads), &mut |_| true).unwrap()
+    run_as(setup, How::on(threads))
 }
 
 fn skipping(setup: &Setup) -> Setup {
@@ -65,7 +64,7 @@ fn worst_flow_is_within_one_percent() {
         let topology = fat_tree(2, 16);
         let flows = permutation(&topology, 16 * MIB, 1);
         let mut setup = roce_setup(topology, flows, scheme, profile);
-        setup.transport.parameters_mut().set("congestion_control", &text(control)).unwrap();
+        set_keys(setup.transport.parameters_mut(), &format!("congestion_control={control}"));
         let (worst, share) = error(&setup);
         assert!(worst < 0.01, "{scheme} over RoCE: {worst} with {share} skipped");
     }
@@ -79,7 +78,7 @@ fn every_scheme_is_within_one_percent() {
         let (_, switch) = registry::resolve(alias.name).expect("a scheme");
         let is_guided = switch.capabilities().packet_scope() == PacketScope::Guided;
         let topology = match is_guided {
-            true => topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]),
+            true => topology("dragonfly", "p=2 a=4 h=2"),
             false => fat_tree(2, 8),
         };
         let permuted = permutation(&topology, 24 * MIB, 1);
@@ -89,7 +88,7 @@ fn every_scheme_is_within_one_percent() {
         }
         // HF2T's threshold follows a timer: a lone flow was 75 % off.
         if alias.host == "hf2t" {
-            let refused = run_with(&skipping(&setup), How::on(1), &mut |_| true).unwrap_err().to_string();
+            let refused = refused(&skipping(&setup)).to_string();
             assert!(refused.contains("hf2t") && refused.contains("never settles"), "{refused}");
             continue;
         }
@@ -168,10 +167,10 @@ fn time_limit_counts_what_was_skipped() {
 fn what_measures_packets_or_never_settles_is_refused() {
     let mut setup = skipping(&setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime"));
     setup.measure.attribution = true;
-    let error = run_with(&setup, How::on(1), &mut |_| true).unwrap_err();
+    let error = refused(&setup);
     let RunError::Refused(refusal) = error else { panic!("{error}") };
     assert!(refusal.key == "run.skip" && refusal.reason.contains("measure.attribution"), "{refusal:?}");
     let setup = skipping(&roce_setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime", Profile::Lossless));
-    let error = run_with(&setup, How::on(1), &mut |_| true).unwrap_err();
+    let error = refused(&setup);
     assert!(error.to_string().contains("dcqcn"), "{error}");
 }

@@ -2,63 +2,31 @@
 
 use crate::common::*;
 use anabranch_outcome::RunResult;
-use anabranch_settings::Raw;
 use anabranch_topology::Topology;
 use anabranch_units::Time;
-use anabranch_workload::{FlowSet, GeneratedAs, HostView, WorkloadParameters, generate};
+use anabranch_workload::{FlowSet, HostView};
 
-/// A kind of workload with its keys.
-type Kind<'a> = (&'a str, &'a [(&'a str, Raw)]);
-
-fn generated(topology: &Topology, kinds: &[Kind<'_>], templates: bool) -> FlowSet {
+fn made(topology: &Topology, kinds: &[(&str, &str)], templates: bool) -> FlowSet {
     let view = HostView { templates, ..host_view(topology) };
-    let named = |(number, (kind, keys)): (usize, &Kind<'_>)| {
-        let mut parameters = WorkloadParameters::named(kind).expect("a kind");
-        for (key, value) in *keys {
-            parameters.parameters_mut().set(key, value).expect("a key");
-        }
-        let name = format!("workload{number}");
-        (parameters, GeneratedAs { name, class: 0, load_balancer: 0, measured: true, split: None })
-    };
-    let list: Vec<_> = kinds.iter().enumerate().map(named).collect();
-    generate(&list, &view, 1, &|path| Err(std::io::Error::other(path.to_string()))).expect("a set")
+    generated(&view, kinds.iter().map(|(kind, keys)| workload(kind, keys)).collect(), &[])
 }
 
 fn run(topology: &Topology, set: FlowSet, threads: usize) -> RunResult {
     let mut setup = setup(topology.clone(), set, "ops");
     setup.limits.trigger_latency = Time::from_us(1);
-    anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run")
+    run_on(&setup, threads)
 }
 
 /// A job of 24 groups of 4, 4 at a time, twice each, beside a window of 3 in an all-to-all of 6 groups, 2 at a time, and a
 /// permutation with rows.
-fn kinds() -> [(&'static str, Vec<(&'static str, Raw)>); 3] {
-    let ring = vec![
-        ("groups", int(24)),
-        ("ranks", int(4)),
-        ("concurrent", int(4)),
-        ("placement", text("strided")),
-        ("size", text("64KiB")),
-        ("repetitions", int(2)),
-        ("compute", text("3us")),
-        ("gap", text("500ns")),
-    ];
-    let window = vec![
-        ("algorithm", text("all-to-all")),
-        ("groups", int(6)),
-        ("ranks", int(8)),
-        ("concurrent", int(2)),
-        ("size", text("96KiB")),
-        ("parallel", int(3)),
-        ("start", text("2us")),
-    ];
-    [("collective", ring), ("permutation", vec![("size", text("100KiB"))]), ("collective", window)]
-}
+const KINDS: [(&str, &str); 3] = [
+    ("collective", "groups=24 ranks=4 concurrent=4 placement=strided size=64KiB repetitions=2 compute=3us gap=500ns"),
+    ("permutation", "size=100KiB"),
+    ("collective", "algorithm=all-to-all groups=6 ranks=8 concurrent=2 size=96KiB parallel=3 start=2us"),
+];
 
 fn sets(topology: &Topology) -> [FlowSet; 2] {
-    let kinds = kinds();
-    let kinds: Vec<Kind<'_>> = kinds.iter().map(|(kind, keys)| (*kind, keys.as_slice())).collect();
-    let made = generated(topology, &kinds, true);
+    let made = made(topology, &KINDS, true);
     let mut listed = made.clone();
     listed.list_templates();
     [made, listed]
@@ -81,9 +49,7 @@ fn numbers_follow_the_listed_flows() {
 #[test]
 fn messages_are_those_of_the_job_with_rows() {
     let topology = fat_tree(2, 8);
-    let kinds = kinds();
-    let kinds: Vec<Kind<'_>> = kinds.iter().map(|(kind, keys)| (*kind, keys.as_slice())).collect();
-    let (with, without) = (generated(&topology, &kinds, false), generated(&topology, &kinds, true));
+    let (with, without) = (made(&topology, &KINDS, false), made(&topology, &KINDS, true));
     let all = |set: &FlowSet| {
         let mut all: Vec<_> = set
             .all_flows()
@@ -153,7 +119,7 @@ fn groups_that_have_not_ended_have_rows_without_times() {
     let limited = |set: FlowSet, threads| {
         let mut setup = setup(topology.clone(), set, "ops");
         setup.limits.time_limit = Time::from_us(60);
-        anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run")
+        run_on(&setup, threads)
     };
     let (with, without) = (limited(listed, 1), limited(made, 2));
     let completions = |result: &RunResult| result.jobs.groups.iter().map(|row| row.completion).collect::<Vec<_>>();

@@ -3,8 +3,7 @@
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{PacketKind, RunResult, TraceEvent, TraceRow};
-use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_sim::{How, Split, Timing, run_with};
+use anabranch_settings::Never;
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
@@ -23,14 +22,8 @@ fn watched(setup: &Setup) -> Setup {
 }
 
 fn four_hosts() -> anabranch_topology::Topology {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(4)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
+    let keys = "leaves=2 spines=1 hosts_per_leaf=4 link_rate=400Gbps link_delay=1us";
+    topology("leaf-spine", keys)
 }
 
 /// Row as text: time, event, packet, link, when and before what it joined.
@@ -101,10 +94,10 @@ fn setups() -> Vec<(&'static str, Setup)> {
     let some = ["leaf0-spine1", "leaf1-spine0"];
     let all = ["leaf0-spine0", "leaf0-spine1", "leaf0-spine2", "leaf0-spine3"];
     let mut coin = setup(small(), incast(), "prime");
-    coin.fabric.set("trim", &text("coin")).unwrap();
+    set_keys(&mut coin.fabric, "trim=coin");
     let mut dropping = setup(small(), incast(), "reps");
-    dropping.fabric.set("trimming", &Raw::Bool(false)).unwrap();
-    let guided = topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]);
+    set_keys(&mut dropping.fabric, "trimming=false");
+    let guided = topology("dragonfly", "p=2 a=4 h=2");
     let random = |seed| random_flows(&leaf_spine_128(), 60, 300_000, 20_000_000, seed);
     let many = |most| random_flows(&small(), 60, most, 20_000_000, 4);
     let transport = anabranch_transport::TransportParameters::Uet(UetTransport::spritz());
@@ -114,7 +107,7 @@ fn setups() -> Vec<(&'static str, Setup)> {
         ("dropping", dropping),
         ("enqueue", {
             let mut setup = setup(small(), incast(), "ops");
-            setup.fabric.set("ecn_mark_at", &text("enqueue")).unwrap();
+            set_keys(&mut setup.fabric, "ecn_mark_at=enqueue");
             setup
         }),
         ("down", fault(setup(small(), many(400_000), "prime"), FaultKind::LinkDown, 0.0, &some)),
@@ -146,12 +139,10 @@ fn tracing_is_passive_and_deterministic() {
         let first = run(&setup);
         assert!(first.watched.trace.len() > 1000, "{name}: {} rows", first.watched.trace.len());
         assert_eq!(plain.fingerprint, first.fingerprint, "{name}");
-        for (threads, split) in [(1, Split::Cells), (2, Split::Cells), (3, Split::Cells), (1, Split::One)] {
-            for timing in [Timing::Lazy, Timing::Eager] {
-                let other = run_with(&setup, How { threads, timing, split }, &mut |_| true).expect("a run");
-                assert_eq!(first.fingerprint, other.fingerprint, "{name}, {threads} threads, {split:?}, {timing:?}");
-                assert!(first.watched == other.watched, "{name}, {threads} threads, {split:?}, {timing:?}");
-            }
+        for how in modes() {
+            let other = run_as(&setup, how);
+            assert_eq!(first.fingerprint, other.fingerprint, "{name}, {how:?}");
+            assert!(first.watched == other.watched, "{name}, {how:?}");
         }
     }
 }
@@ -220,7 +211,7 @@ fn limit_keeps_first_rows() {
         let measure = Measure { trace_limit: limit, ..whole.measure.clone() };
         let short = Setup { measure, ..setup.clone() };
         for threads in [1, 2, 3] {
-            let found = anabranch_sim::run(&short, threads, &mut |_| true).expect("a run").watched.clone();
+            let found = run_on(&short, threads).watched.clone();
             assert_eq!(found.trace_cut, limit < all.len() as u64);
             assert!(found.trace == all[..limit as usize], "{limit} rows, {threads} threads");
         }
@@ -231,7 +222,7 @@ fn limit_keeps_first_rows() {
 fn a_capture_that_is_too_large_is_refused() {
     let (_, setup) = setups().swap_remove(0);
     let measure = Measure { capture_limit: 10, ..watched(&setup).measure };
-    let error = anabranch_sim::run(&Setup { measure, ..setup }, 1, &mut |_| true).expect_err("too many packets");
+    let error = refused(&Setup { measure, ..setup });
     assert!(matches!(error, anabranch_backend::RunError::Setup(_)), "{error}");
     assert!(error.to_string().contains("more than 10 packets"), "{error}");
 }

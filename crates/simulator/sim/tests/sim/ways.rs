@@ -2,8 +2,7 @@
 
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
-use anabranch_settings::{Never, Parameters};
-use anabranch_sim::{How, Split, Timing, run_with};
+use anabranch_settings::Never;
 use anabranch_topology::{FaultKind, FaultParameters, LinkId};
 use anabranch_units::Time;
 
@@ -41,12 +40,7 @@ fn detected_faults_take_effect_at_their_time() {
             let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
             setup.faults.extend(faults);
         }
-        let fingerprints: Vec<Option<u64>> = [(1, Split::Cells), (2, Split::Cells), (3, Split::Cells), (1, Split::One)]
-            .into_iter()
-            .flat_map(|(threads, split)| [Timing::Lazy, Timing::Eager].map(|timing| How { threads, timing, split }))
-            .map(|how| run_with(&setup, how, &mut |_| true).expect("a run").fingerprint)
-            .collect();
-        assert!(fingerprints.iter().all(|one| *one == fingerprints[0]), "{scheme}: {fingerprints:x?}");
+        run_in_every_mode(&setup, scheme);
     }
 }
 
@@ -58,12 +52,8 @@ fn sampled_queues_are_exact() {
         let flows = permutation(&topology, 1 << 20, 1);
         let mut setup = setup(topology, flows, "ops");
         setup.fabric.classes = (0..classes).map(|class| format!("class {class}")).collect();
-        setup.fabric.set("marking", &text("pi")).unwrap();
-        setup.fabric.set("ecn_mark_at", &text(mark_at)).unwrap();
-        let results: Vec<_> =
-            [run(&setup), anabranch_sim::run(&setup, 2, &mut |_| true).unwrap(), run_eager(&setup, 3)].into();
-        assert!(results[0].links.iter().any(|link| link.ecn_marks > Some(0)));
-        let fingerprints: Vec<_> = results.iter().map(|result| result.fingerprint).collect();
-        assert!(fingerprints.iter().all(|other| *other == fingerprints[0]), "{classes} {mark_at}: {fingerprints:?}");
+        set_keys(&mut setup.fabric, &format!("marking=pi ecn_mark_at={mark_at}"));
+        let result = run_in_every_mode(&setup, mark_at);
+        assert!(result.links.iter().any(|link| link.ecn_marks > Some(0)));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_units::Time;
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 
@@ -38,12 +37,8 @@ fn a_load_of_60_percent_shows_60_percent() {
 #[test]
 fn equal_bytes_for_any_execution() {
     let setup = load_of_60_percent();
-    let fingerprint = run(&setup).fingerprint;
-    let ways = [(1, Split::Cells), (2, Split::Cells), (1, Split::One)];
-    let ways = ways.map(|(threads, split)| [Timing::Lazy, Timing::Eager].map(|timing| How { threads, timing, split }));
-    for how in ways.into_iter().flatten() {
-        let result = run_with(&setup, how, &mut |_| true).unwrap();
-        assert_eq!(result.fingerprint, fingerprint);
+    for how in modes() {
+        let result = run_as(&setup, how);
         let sent = &result.window.as_ref().unwrap().sent_bytes;
         // 20 flows of 60 packets, and 20 * 15 ACKs for those of the neighbour.
         assert_eq!(sent[result.links.iter().position(|l| l.from == "host3").unwrap()], 20 * 60 * 4160 + 20 * 15 * 64);
