@@ -25,15 +25,10 @@ pub(crate) struct Cable {
 pub(crate) struct Builder {
     nodes: Vec<Node>,
     cables: Vec<Cable>,
-    host_ids: Vec<u32>,
     rails: Option<Rails>,
 }
 
 impl Builder {
-    pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
-        self.host_ids = ids;
-    }
-
     pub(crate) fn rails(&mut self, rails: Option<Rails>) {
         self.rails = rails;
     }
@@ -64,7 +59,7 @@ impl Builder {
     }
 
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
-        let Builder { nodes, cables, host_ids, rails } = self;
+        let Builder { nodes, cables, rails } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let mut links = Vec::with_capacity(2 * cables.len());
         let mut parallel = Vec::with_capacity(2 * cables.len());
@@ -94,20 +89,8 @@ impl Builder {
             first[node + 1] += first[node];
         }
         let (groups, guidance) = (Vec::new(), None);
-        let graph = Graph {
-            nodes,
-            links,
-            hosts,
-            switch_latency,
-            uplinks,
-            groups,
-            guidance,
-            rails,
-            host_ids,
-            first,
-            ports,
-            parallel,
-        };
+        let graph =
+            Graph { nodes, links, hosts, switch_latency, uplinks, groups, guidance, rails, first, ports, parallel };
         check(&graph)?;
         Ok(graph)
     }

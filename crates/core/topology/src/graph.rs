@@ -121,8 +121,6 @@ pub struct Graph {
     pub guidance: Option<Guidance>,
     /// Rails, where the fabric is wired by rails.
     pub rails: Option<Rails>,
-    /// Number of each host in the file that the topology was read from, ascending; empty if hosts count from 0.
-    pub host_ids: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
     pub(crate) first: Vec<u32>,
     pub(crate) ports: Vec<LinkId>,
@@ -334,21 +332,6 @@ impl Graph {
         let tiers = !self.uplinks.is_empty();
         let chosen = move |link: &LinkId| if tiers { self.is_up(*link) } else { self.link(*link).to.0 >= self.hosts };
         self.out_links(node).iter().copied().filter(chosen)
-    }
-
-    /// Returns the position of a link among the uplinks of its switch in the intact graph; `None` for other links.
-    pub fn uplink_position(&self, link: LinkId) -> Option<u16> {
-        let from = self.link(link).from;
-        self.tier(from)?;
-        self.uplinks_of(from).position(|l| l == link).map(|position| position as u16)
-    }
-
-    /// Returns the host with this number in the file that the topology was read from.
-    pub fn host_with_id(&self, id: u32) -> Option<u32> {
-        if self.host_ids.is_empty() {
-            return (id < self.hosts).then_some(id);
-        }
-        self.host_ids.binary_search(&id).ok().map(|host| host as u32)
     }
 
     /// Returns the switches with hosts, ascending.

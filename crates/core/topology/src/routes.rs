@@ -177,16 +177,6 @@ impl Routes {
         self.link_of(self.group(switch, edge), 0)
     }
 
-    /// Returns the next hops at a switch towards a host, or the one link down to it.
-    pub fn next_hops(&self, topology: &Graph, switch: NodeId, host: u32) -> NextHops<'_> {
-        let edge = topology.edge_switch(host);
-        if edge == switch {
-            let links = &self.down[host as usize..host as usize + 1];
-            return NextHops { links, positions: &[0], ports: &[0], group: u32::MAX };
-        }
-        self.towards(switch.0 - self.hosts, edge.0 - self.hosts)
-    }
-
     /// Returns the link down to a host.
     pub fn host_down(&self, host: u32) -> LinkId {
         self.down[host as usize]
@@ -223,16 +213,6 @@ impl Routes {
     /// Returns all sets of next hops of all switches.
     pub fn groups(&self) -> &[Group] {
         &self.groups
-    }
-
-    /// Returns the links of the sets, one set after the other.
-    pub fn group_links(&self) -> &[LinkId] {
-        &self.links
-    }
-
-    /// Returns the position of each of [`Routes::group_links`] among the uplinks of its switch.
-    pub fn group_positions(&self) -> &[u16] {
-        &self.positions
     }
 
     /// Returns the number of different sets of next hops at a switch.

@@ -1,11 +1,8 @@
 //! Sizes of the built topologies against the closed forms of specification 5.1 and 10.6.
 
-use crate::common::{build, edges, fat_tree, hops_from, leaf_spine, live_links, switches};
-use anabranch_topology::{
-    FatTreeParameters, LeafSpineParameters, LinkClass, NodeId, NodeKind, Routes, Topology, TopologyParameters,
-};
+use crate::common::{edges, fat_tree, hops_from, leaf_spine, live_links, make, switches};
+use anabranch_topology::{LinkClass, NodeId, NodeKind, Routes, Topology};
 use anabranch_units::{Rate, Time};
-use std::time::{Duration, Instant};
 
 fn switches_of(topology: &Topology, tier: u8) -> u64 {
     topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch { tier }).count() as u64
@@ -82,62 +79,15 @@ fn the_paths_of_all_pairs_add_up() {
     }
 }
 
-/// Specification 10.6 on HF2T: k = 4 gives 16 hosts and 4 paths between pods.
-#[test]
-fn the_tree_of_sixteen_hosts() {
-    let tree = fat_tree(3, 4);
-    let routes = Routes::shortest(&tree, &[]);
-    assert_eq!(tree.hosts, 16);
-    assert_eq!(tree.shortest_paths(&routes, tree.edge_switch(0), tree.edge_switch(15)), 4);
-    assert_eq!(tree.paths(&routes, 0, 15, 100).len(), 4);
-}
-
 /// specification 17.1: `fat_k4_100G_OS2` has 32 hosts; each of its 8 leaves has 4 hosts and 2 uplinks.
 #[test]
 fn an_oversubscribed_tree_has_more_hosts_per_leaf() {
-    let of = |oversubscription| {
-        let parameters = FatTreeParameters { tiers: 3, radix: 4, oversubscription, ..Default::default() };
-        build(TopologyParameters::FatTree(parameters))
-    };
-    let tree = of(2).unwrap();
+    let tree = make("fat-tree", "tiers=3 radix=4 oversubscription=2").unwrap();
     assert_eq!((tree.hosts, tree.switches(), tree.links.len()), (32, 20, 2 * (32 + 16 + 16)));
     for leaf in edges(&tree) {
         assert_eq!(((0..32).filter(|&h| tree.edge_switch(h) == leaf).count(), tree.uplinks_of(leaf).count()), (4, 2));
     }
     assert_eq!(tree.uplinks, [2, 2]);
-    let error = of(0).unwrap_err();
-    assert!(error.to_string().contains("`oversubscription` is 0"), "{error}");
-}
-
-/// Specification 5.1, Table I: 2 tiers of radix 16 / 64 / 128, 3 tiers of radix 16; bits per part of an entropy value.
-#[test]
-fn the_four_sizes_of_table_one() {
-    for (tiers, radix, hosts, bits) in
-        [(2, 16, 128, &[3][..]), (2, 64, 2048, &[5]), (2, 128, 8192, &[6]), (3, 16, 1024, &[3, 3])]
-    {
-        let tree = fat_tree(tiers, radix);
-        assert_eq!(tree.hosts, hosts);
-        let expected: Vec<u32> = bits.iter().map(|b| 1 << b).collect();
-        assert_eq!(tree.uplinks, expected);
-        for leaf in edges(&tree) {
-            assert_eq!(tree.uplinks_of(leaf).count() as u64, radix / 2);
-        }
-    }
-}
-
-#[test]
-fn tables_for_8192_hosts_are_built_in_time() {
-    let tree = fat_tree(2, 128);
-    let start = Instant::now();
-    let routes = Routes::shortest(&tree, &[]);
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(2), "took {took:?}");
-    let (from, to) = (tree.edge_switch(0), tree.edge_switch(8191));
-    assert_eq!(tree.shortest_paths(&routes, from, to), 64);
-    // Every leaf sends to all others over all its uplinks, a spine to each leaf over one port.
-    assert_eq!((routes.groups_at(from), routes.widest(from)), (1, 64));
-    let spine = NodeId(tree.hosts + 128);
-    assert_eq!((routes.groups_at(spine), routes.widest(spine)), (128, 1));
 }
 
 #[test]
@@ -163,27 +113,16 @@ fn leaf_spine_sizes() {
 #[test]
 fn oversubscription_counts_rates() {
     // Hopper §4.1.1: 16 hosts at 100 Gb/s over 8 uplinks at 100 Gb/s is 2 to 1.
-    let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
+    let hopper = make("leaf-spine", "").unwrap();
     assert_eq!((hopper.hosts, hopper.oversubscription()), (128, 2.0));
     // 16 hosts at 25 Gb/s over 4 spines with 2 cables at 100 Gb/s: 400 to 800.
-    let half = LeafSpineParameters {
-        spines: 4,
-        links_per_spine: 2,
-        host_link_rate: Some(Rate::gbps(25)),
-        host_link_delay: Some(Time::from_ns(10)),
-        ..Default::default()
-    };
-    let half = build(TopologyParameters::LeafSpine(half)).unwrap();
+    let half = make("leaf-spine", "spines=4 links_per_spine=2 host_link_rate=25Gbps host_link_delay=10ns").unwrap();
     assert_eq!(half.oversubscription(), 0.5);
     assert_eq!(half.nic_rate(), Rate::gbps(25));
     let host = half.link(half.host_uplink(3));
     assert_eq!((host.rate, host.delay), (Rate::gbps(25), Time::from_ns(10)));
-    assert!(
-        half.links
-            .iter()
-            .filter(|l| l.class == LOWER)
-            .all(|l| (l.rate, l.delay) == (Rate::gbps(100), Time::from_us(1)))
-    );
+    let mut between = half.links.iter().filter(|l| l.class == LOWER);
+    assert!(between.all(|l| (l.rate, l.delay) == (Rate::gbps(100), Time::from_us(1))));
 }
 
 #[test]
@@ -252,54 +191,68 @@ fn hosts_attach_in_blocks_and_every_pair_is_reached() {
     }
 }
 
+/// Keys of a kind, the key that the message names, and words of the message.
 #[test]
-fn impossible_sizes_are_refused() {
-    let tree =
-        |tiers, radix| build(TopologyParameters::FatTree(FatTreeParameters { tiers, radix, ..Default::default() }));
-    for (tiers, radix, key, said) in [
-        (1, 16, "tiers", "2 or 3"),
-        (4, 16, "tiers", "2 or 3"),
-        (2, 15, "radix", "for example 16"),
-        (2, 0, "radix", "for example 2"),
-        (2, 4096, "radix", "for example 1024"),
-        (2, u64::MAX, "radix", "for example 1024"),
-        (3, 1024, "radix", "268435456 hosts"),
+fn impossible_parameters_are_refused() {
+    for (kind, keys, key, said) in [
+        ("fat-tree", "tiers=1", "tiers", "2 or 3"),
+        ("fat-tree", "tiers=4", "tiers", "2 or 3"),
+        ("fat-tree", "radix=15", "radix", "for example 16"),
+        ("fat-tree", "radix=0", "radix", "for example 2"),
+        ("fat-tree", "radix=4096", "radix", "for example 1024"),
+        ("fat-tree", "radix=999999999999999", "radix", "for example 1024"),
+        ("fat-tree", "tiers=3 radix=1024", "radix", "268435456 hosts"),
+        ("fat-tree", "oversubscription=0", "oversubscription", "`oversubscription` is 0"),
+        ("fat-tree", "link_rate=1bps", "link_rate", "1Mbps"),
+        ("fat-tree", "host_link_rate=1bps", "host_link_rate", "1Mbps"),
+        ("fat-tree", "host_link_delay=1001ms", "host_link_delay", "1s"),
+        ("leaf-spine", "leaves=0", "leaves", "at least 1"),
+        ("leaf-spine", "spines=0", "spines", "at least 1"),
+        ("leaf-spine", "hosts_per_leaf=0", "hosts_per_leaf", "at least 1"),
+        ("leaf-spine", "links_per_spine=0", "links_per_spine", "at least 1"),
+        ("leaf-spine", "leaves=999999999999999 hosts_per_leaf=999999999999999", "leaves", "65536"),
+        ("leaf-spine", "leaves=65536 hosts_per_leaf=65536", "leaves", "hosts"),
+        ("leaf-spine", "leaves=2 spines=65536 hosts_per_leaf=1 links_per_spine=65536", "spines", "cables"),
+        // Port numbers have 16 bits: 65536 uplinks and a host are too many for one switch.
+        ("leaf-spine", "leaves=2 spines=65536 hosts_per_leaf=1", "", "65535"),
+        ("leaf-spine", "leaves=2 spines=1 hosts_per_leaf=1 links_per_spine=65536", "", "leaf0"),
+        ("leaf-spine", "leaves=2 spines=32768 hosts_per_leaf=1 links_per_spine=2", "", "65535"),
+        // A table of 30,001 * 30,000 entries.
+        ("leaf-spine", "leaves=30000 spines=1 hosts_per_leaf=1", "", "900030000 entries"),
+        ("dragonfly", "p=0", "p", "at least 1"),
+        ("dragonfly", "a=0", "a", "at least 1"),
+        ("dragonfly", "h=0", "h", "at least 1"),
+        ("dragonfly", "groups=0", "groups", "at least 1"),
+        ("dragonfly", "groups=34", "groups", "at most 33"),
+        ("dragonfly", "a=999999999999999", "a", "65536"),
+        ("dragonfly", "a=65536 h=65536", "a", "at most 23170"),
+        ("dragonfly", "h=65536 groups=65537", "groups", "at most 23170"),
+        ("dragonfly", "p=65536", "p", "hosts"),
+        ("dragonfly", "p=1 a=23170 h=1 groups=1", "a", "cables"),
+        ("dragonfly", "global_link_rate=1bps", "global_link_rate", "1Mbps"),
+        ("dragonfly", "local_link_delay=2s", "local_link_delay", "1s"),
+        ("slim-fly", "q=0", "q", "for example 3"),
+        ("slim-fly", "q=6", "q", "for example 5"),
+        ("slim-fly", "q=10", "q", "for example 9"),
+        ("slim-fly", "q=15", "q", "for example 16"),
+        ("slim-fly", "q=108", "q", "for example 107"),
+        ("slim-fly", "q=999999999999999", "q", "for example 107"),
+        ("slim-fly", "p=0", "p", "at least 1"),
+        ("slim-fly", "p=1048576", "p", "hosts"),
+        ("slim-fly", "p=999999999999999", "p", "hosts"),
+        ("rail-optimised", "rails=0", "rails", "at least 1"),
+        ("rail-optimised", "servers=70000", "servers", "at most 65536"),
+        ("rail-optimised", "cores=3", "cores", "for example 8"),
+        ("rail-optimised", "cores=8 servers=32", "cores", "there is one pod"),
+        ("rail-optimised", "link_rate=1bps", "link_rate", "at least 1Mbps"),
+        ("rail-optimised", "servers=65536 servers_per_pod=1 rails=8 spines=65536", "spines", "cables"),
+        ("rail-only", "servers=17", "spines", "each rail has 2 leaves"),
+        ("rail-only", "servers=1", "servers", "2 or more"),
+        ("clos", "cores=17", "cores", "for example 32"),
+        ("clos", "pods=0", "pods", "at least 1"),
     ] {
-        let error = tree(tiers, radix).unwrap_err();
-        assert_eq!(error.key.as_deref(), Some(key), "{error}");
-        assert!(error.message.contains(said), "{error}");
+        let error = make(kind, keys).expect_err(keys);
+        assert_eq!(error.key.as_deref().unwrap_or_default(), key, "{kind} {keys}: {error}");
+        assert!(error.message.contains(said), "{kind} {keys}: {error}");
     }
-    let fabric = |leaves, spines, hosts_per_leaf, links_per_spine| {
-        let it = LeafSpineParameters { leaves, spines, hosts_per_leaf, links_per_spine, ..Default::default() };
-        build(TopologyParameters::LeafSpine(it)).unwrap_err()
-    };
-    for (error, key) in [
-        (fabric(0, 1, 1, 1), "leaves"),
-        (fabric(2, 0, 1, 1), "spines"),
-        (fabric(2, 1, 0, 1), "hosts_per_leaf"),
-        (fabric(2, 1, 1, 0), "links_per_spine"),
-        (fabric(u64::MAX, 1, u64::MAX, 1), "leaves"),
-        (fabric(65536, 1, 65536, 1), "leaves"),
-        (fabric(2, 65536, 1, 65536), "spines"),
-    ] {
-        assert_eq!(error.key.as_deref(), Some(key), "{error}");
-    }
-    assert!(!fabric(2, 65536, 1, 65536).message.contains("hosts"), "it is the cables that are too many");
-    // Port numbers have 16 bits: 65536 uplinks and a host are too many for one switch.
-    for error in [fabric(2, 65536, 1, 1), fabric(2, 1, 1, 65536), fabric(2, 32768, 1, 2)] {
-        assert!(error.message.contains("leaf0") && error.message.contains("65535"), "{error}");
-    }
-    let slow = FatTreeParameters { link_rate: Rate(1), ..Default::default() };
-    assert_eq!(build(TopologyParameters::FatTree(slow)).unwrap_err().key.as_deref(), Some("link_rate"));
-    let far = FatTreeParameters { host_link_delay: Some(Time::from_ms(1001)), ..Default::default() };
-    assert_eq!(build(TopologyParameters::FatTree(far)).unwrap_err().key.as_deref(), Some("host_link_delay"));
-}
-
-#[test]
-fn kinds_are_found_by_name() {
-    for kind in anabranch_topology::TopologyParameters::ALL {
-        assert_eq!(TopologyParameters::named(kind.name).unwrap().name(), kind.name);
-    }
-    let error = TopologyParameters::named("fat-tre").unwrap_err();
-    assert!(error.to_string().contains("did you mean `fat-tree`"), "{error}");
 }

@@ -1,19 +1,15 @@
 //! Links and times that a fault resolves to, link overrides, and partitions.
 
 use crate::common::{adjacency, edges, fat_tree, leaf_spine, switches};
-use anabranch_settings::Never;
-use anabranch_topology::{
-    Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, LinkOverride, NodeId, Topology, partition,
-};
+use anabranch_testkit::set_keys;
+use anabranch_topology::{Fault, FaultAction, FaultParameters, LinkId, LinkOverride, NodeId, Topology, partition};
 use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
 
-fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|n| n.to_string()).collect()
-}
-
-fn fault(kind: FaultKind) -> FaultParameters {
-    FaultParameters { kind, ..Default::default() }
+fn fault(keys: &str) -> FaultParameters {
+    let mut fault = FaultParameters::default();
+    set_keys(&mut fault, keys);
+    fault
 }
 
 fn one(fault: &FaultParameters, topology: &Topology) -> Fault {
@@ -33,34 +29,24 @@ fn between(topology: &Topology) -> usize {
 #[test]
 fn links_by_name() {
     let tree = fat_tree(2, 4);
-    let links = names(&["leaf1-spine0", "spine1->leaf2", "spine0-leaf1"]);
-    let down = FaultParameters { links, at: Time::from_us(3), ..fault(FaultKind::LinkDown) };
-    let found = one(&down, &tree);
-    assert_eq!(
-        (found.at, found.action, found.data_only, found.detect_at),
-        (Time::from_us(3), FaultAction::Down, false, None)
-    );
-    // Both directions of the cable once, one direction of the other, in the order of the links.
-    assert_eq!(link_names(&tree, &found.links), ["leaf1->spine0", "spine0->leaf1", "spine1->leaf2"]);
-    let up = FaultParameters {
-        kind: FaultKind::LinkUp,
-        affects: Affects::Data,
-        detect_after: Never::Value(Time::from_us(5)),
-        ..down.clone()
+    let links = "links=[leaf1-spine0,spine1->leaf2,spine0-leaf1]";
+    let of = |keys: &str| {
+        let found = one(&fault(&format!("{links} {keys}")), &tree);
+        // Both directions of the cable once, one direction of the other, in the order of the links.
+        assert_eq!(link_names(&tree, &found.links), ["leaf1->spine0", "spine0->leaf1", "spine1->leaf2"]);
+        (found.at, found.action, found.data_only, found.detect_at)
     };
-    let found = one(&up, &tree);
-    assert_eq!((found.action, found.data_only, found.detect_at), (FaultAction::Up, true, Some(Time::from_us(8))));
-    let late = FaultParameters { at: Time::from_us(1), detect_after: Never::Value(Time::MAX), ..down };
-    assert_eq!(one(&late, &tree).detect_at, Some(Time::MAX));
-    let host = FaultParameters { links: names(&["host3-leaf1"]), ..fault(FaultKind::LinkDown) };
-    assert_eq!(link_names(&tree, &one(&host, &tree).links), ["host3->leaf1", "leaf1->host3"]);
+    assert_eq!(of("kind=link-down at=3us"), (Time::from_us(3), FaultAction::Down, false, None));
+    let up = of("kind=link-up at=3us affects=data detect_after=5us");
+    assert_eq!(up, (Time::from_us(3), FaultAction::Up, true, Some(Time::from_us(8))));
+    let host = one(&fault("kind=link-down links=[host3-leaf1]"), &tree);
+    assert_eq!(link_names(&tree, &host.links), ["host3->leaf1", "leaf1->host3"]);
 }
 
 #[test]
 fn switches_by_name() {
     let tree = fat_tree(3, 4);
-    let down = FaultParameters { switches: names(&["agg1", "leaf7"]), ..fault(FaultKind::SwitchDown) };
-    let found = one(&down, &tree);
+    let found = one(&fault("kind=switch-down switches=[agg1,leaf7]"), &tree);
     assert_eq!(found.action, FaultAction::Down);
     let of = [tree.node_named("agg1").unwrap(), tree.node_named("leaf7").unwrap()];
     // Every link that touches one of them, those to hosts included: 2 switches, 4 ports, 2 directions.
@@ -73,23 +59,17 @@ fn switches_by_name() {
 #[test]
 fn a_fraction_counts_links_between_switches() {
     let tree = fat_tree(3, 8);
-    let links = between(&tree);
     // 2 * 128 cables between switches, 512 directed links.
-    assert_eq!(links, 512);
+    assert_eq!(between(&tree), 512);
     for (fraction, cables, directed) in [(0.02, 5, 10), (0.05, 13, 26), (0.5, 128, 256), (1.0, 256, 512), (0.001, 0, 1)]
     {
-        let whole = FaultParameters { fraction, ..fault(FaultKind::LinkDown) };
-        let found = one(&whole, &tree).links;
+        let found = one(&fault(&format!("kind=link-down fraction={fraction}")), &tree).links;
         assert_eq!(found.len(), 2 * cables, "{fraction} of 256 cables");
         assert!(found.iter().all(|l| found.contains(&l.reverse())), "both directions");
-        let half = FaultParameters { directed: true, ..whole };
-        let found = one(&half, &tree).links;
+        let found = one(&fault(&format!("kind=link-down fraction={fraction} directed=true")), &tree).links;
         assert_eq!(found.len(), directed, "{fraction} of 512 directions");
         assert!(found.windows(2).all(|w| w[0] < w[1]), "ascending, each once");
-        for link in found {
-            let link = tree.link(link);
-            assert!(link.from.0 >= tree.hosts && link.to.0 >= tree.hosts);
-        }
+        assert!(found.iter().map(|l| tree.link(*l)).all(|link| link.from.0.min(link.to.0) >= tree.hosts));
     }
 }
 
@@ -97,7 +77,7 @@ fn a_fraction_counts_links_between_switches() {
 fn every_cable_may_be_chosen_and_about_equally_often() {
     // 6 cables, one chosen for each of 6000 seeds: 1000 each, standard deviation sqrt(6000 * 1/6 * 5/6) = 29.
     let fabric = leaf_spine(3, 2, 1, 1);
-    let one_of = FaultParameters { count: 1, ..fault(FaultKind::LinkDown) };
+    let one_of = fault("kind=link-down count=1");
     let mut chosen = vec![0u32; fabric.links.len()];
     for seed in 0..6000 {
         let found = one_of.resolve(&fabric, 0, seed).unwrap();
@@ -112,55 +92,52 @@ fn every_cable_may_be_chosen_and_about_equally_often() {
 #[test]
 fn the_choice_depends_on_seed_and_number_alone() {
     let tree = fat_tree(2, 16);
-    let down = FaultParameters { fraction: 0.25, ..fault(FaultKind::LinkDown) };
-    let links = |f: &FaultParameters, index, seed| f.resolve(&tree, index, seed).unwrap()[0].links.clone();
-    let first = links(&down, 0, 7);
-    assert_eq!(first, links(&down, 0, 7));
+    let links = |keys: &str, index, seed| fault(keys).resolve(&tree, index, seed).unwrap()[0].links.clone();
+    let down = "kind=link-down fraction=0.25";
+    let first = links(down, 0, 7);
+    assert_eq!(first, links(down, 0, 7));
     // 32 of 128 cables: the same ones by chance once in 10^30.
-    assert_ne!(first, links(&down, 1, 7));
-    assert_ne!(first, links(&down, 0, 8));
+    assert_ne!(first, links(down, 1, 7));
+    assert_ne!(first, links(down, 0, 8));
     // Kind, time and affected packets do not change the choice: a later link-up of the same number would restore the same links.
-    let other = FaultParameters {
-        kind: FaultKind::PacketLoss,
-        loss: 0.5,
-        at: Time::from_us(9),
-        affects: Affects::Data,
-        ..down.clone()
-    };
-    assert_eq!(first, links(&other, 0, 7));
-    assert_eq!(first, links(&FaultParameters { fraction: 0.0, count: 32, ..down }, 0, 7));
+    assert_eq!(first, links("kind=packet-loss fraction=0.25 loss=0.5 at=9us affects=data", 0, 7));
+    assert_eq!(first, links("kind=link-down count=32", 0, 7));
 }
 
 #[test]
 fn degraded_links() {
     let mut fabric = leaf_spine(2, 2, 2, 1);
-    let links = names(&["leaf0-spine0", "leaf1->spine1"]);
-    let to_rate = FaultParameters { links, rate: Some(Rate::gbps(25)), ..fault(FaultKind::LinkDegrade) };
-    let found = one(&to_rate, &fabric);
+    let half = fault("kind=link-degrade links=[leaf0-spine0,leaf1->spine1] factor=0.5");
+    let found = one(&fault("kind=link-degrade links=[leaf0-spine0,leaf1->spine1] rate=25Gbps"), &fabric);
     assert_eq!(found.action, FaultAction::Degrade(Rate::gbps(25)));
     assert_eq!(link_names(&fabric, &found.links), ["leaf0->spine0", "spine0->leaf0", "leaf1->spine1"]);
-    let to_half = FaultParameters { rate: None, factor: 0.5, ..to_rate.clone() };
-    assert_eq!(one(&to_half, &fabric).action, FaultAction::Degrade(Rate::gbps(50)));
+    assert_eq!(one(&half, &fabric).action, FaultAction::Degrade(Rate::gbps(50)));
     // Links of several rates: a fault for each rate, slowest first, every link in one of them.
     fabric.links[found.links[0].0 as usize].rate = Rate::gbps(40);
-    let several = to_half.resolve(&fabric, 0, 1).unwrap();
-    let rows: Vec<_> = several.iter().map(|f| (f.action, link_names(&fabric, &f.links))).collect();
-    assert_eq!(
-        rows,
-        [
-            (FaultAction::Degrade(Rate::gbps(20)), names(&["leaf0->spine0"])),
-            (FaultAction::Degrade(Rate::gbps(50)), names(&["spine0->leaf0", "leaf1->spine1"])),
-        ]
-    );
+    let several = half.resolve(&fabric, 0, 1).unwrap();
+    let rows: Vec<_> = several.iter().map(|f| (f.action, link_names(&fabric, &f.links).join(" "))).collect();
+    let degrade = |gbps| FaultAction::Degrade(Rate::gbps(gbps));
+    let expected = [(degrade(20), "leaf0->spine0".into()), (degrade(50), "spine0->leaf0 leaf1->spine1".into())];
+    assert_eq!(rows, expected);
 }
 
 #[test]
-fn lossy_links() {
+fn faults_of_packets() {
     let fabric = leaf_spine(2, 2, 2, 1);
-    for (loss, per_billion) in [(0.01, 10_000_000), (1.0, 1_000_000_000), (1e-9, 1), (0.000_123, 123_000)] {
-        let lossy = FaultParameters { loss, links: names(&["leaf0->spine1"]), ..fault(FaultKind::PacketLoss) };
-        let found = one(&lossy, &fabric);
-        assert_eq!((found.action, found.links.len()), (FaultAction::Loss { per_billion }, 1));
+    for (keys, action) in [
+        ("kind=packet-loss loss=0.01", FaultAction::Loss { per_billion: 10_000_000 }),
+        ("kind=packet-loss loss=1.0", FaultAction::Loss { per_billion: 1_000_000_000 }),
+        ("kind=packet-loss loss=1e-9", FaultAction::Loss { per_billion: 1 }),
+        ("kind=packet-loss loss=0.000123", FaultAction::Loss { per_billion: 123_000 }),
+        ("kind=packet-corruption corruption=0.25", FaultAction::Corrupt { per_billion: 250_000_000 }),
+        ("kind=packet-duplication duplication=1.0", FaultAction::Duplicate { per_billion: 1_000_000_000 }),
+        (
+            "kind=packet-delay delay=5ms jitter=1ms",
+            FaultAction::Delay { delay: Time::from_ms(5), jitter: Time::from_ms(1) },
+        ),
+    ] {
+        let found = one(&fault(&format!("{keys} links=[leaf0->spine1]")), &fabric);
+        assert_eq!((found.action, found.links.len()), (action, 1));
     }
 }
 
@@ -168,15 +145,8 @@ fn lossy_links() {
 fn flapping_links_go_down_and_come_back() {
     let fabric = leaf_spine(2, 2, 2, 1);
     let us = Time::from_us;
-    let flap = FaultParameters {
-        at: us(10),
-        period: us(100),
-        down_for: us(30),
-        flaps: 3,
-        detect_after: Never::Value(us(5)),
-        links: names(&["leaf0-spine1"]),
-        ..fault(FaultKind::LinkFlap)
-    };
+    let keys = "kind=link-flap at=10us period=100us down_for=30us flaps=3 links=[leaf0-spine1]";
+    let flap = fault(&format!("{keys} detect_after=5us"));
     let found = flap.resolve(&fabric, 0, 1).unwrap();
     let times: Vec<_> = found.iter().map(|f| (f.at, f.action, f.detect_at)).collect();
     let expected = [10, 110, 210].into_iter().flat_map(|at| {
@@ -184,113 +154,65 @@ fn flapping_links_go_down_and_come_back() {
     });
     assert_eq!(times, expected.collect::<Vec<_>>());
     assert!(found.iter().all(|f| link_names(&fabric, &f.links) == ["leaf0->spine1", "spine1->leaf0"]));
-    assert_eq!(
-        (flap.table_changes(), FaultParameters { detect_after: Never::Never, ..flap.clone() }.table_changes()),
-        (6, 0)
-    );
-    for (wrong, key) in [
-        (FaultParameters { flaps: 0, ..flap.clone() }, "flaps"),
-        (FaultParameters { flaps: 10_001, ..flap.clone() }, "flaps"),
-        (FaultParameters { period: Time::ZERO, ..flap.clone() }, "period"),
-        (FaultParameters { down_for: us(100), ..flap.clone() }, "down_for"),
-        (FaultParameters { down_for: Time::ZERO, ..flap.clone() }, "down_for"),
-        (FaultParameters { period: Time::from_ps(u64::MAX / 2), ..flap.clone() }, "period"),
-        (FaultParameters { kind: FaultKind::LinkDown, ..flap.clone() }, "period"),
-    ] {
-        assert_eq!(wrong.resolve(&fabric, 0, 1).unwrap_err().key.as_deref(), Some(key));
-    }
+    assert_eq!((flap.table_changes(), fault(keys).table_changes()), (6, 0));
 }
 
+/// Each with the key and the words of its message; without a key, it is about several.
 #[test]
-fn faults_of_real_links_only() {
-    let fabric = leaf_spine(2, 2, 2, 1);
-    let with = |kind| FaultParameters { links: names(&["leaf0->spine1"]), ..fault(kind) };
-    let corrupt = FaultParameters { corruption: 0.25, ..with(FaultKind::PacketCorruption) };
-    assert_eq!(one(&corrupt, &fabric).action, FaultAction::Corrupt { per_billion: 250_000_000 });
-    let twice = FaultParameters { duplication: 1.0, ..with(FaultKind::PacketDuplication) };
-    assert_eq!(one(&twice, &fabric).action, FaultAction::Duplicate { per_billion: 1_000_000_000 });
-    let (delay, jitter) = (Time::from_us(5_000), Time::from_us(1_000));
-    let late = FaultParameters { delay, jitter, ..with(FaultKind::PacketDelay) };
-    assert_eq!(one(&late, &fabric).action, FaultAction::Delay { delay, jitter });
-    for (wrong, key) in [
-        (FaultParameters { corruption: 0.0, ..corrupt.clone() }, "corruption"),
-        (FaultParameters { loss: 0.5, ..corrupt }, "loss"),
-        (FaultParameters { duplication: 1.5, ..twice }, "duplication"),
-        (FaultParameters { jitter: delay + Time::from_ps(1), ..late.clone() }, "jitter"),
-        (FaultParameters { delay: Time::ZERO, ..late.clone() }, "delay"),
-        (FaultParameters { detect_after: Never::Value(delay), ..late }, "detect_after"),
-    ] {
-        assert_eq!(wrong.resolve(&fabric, 0, 1).unwrap_err().key.as_deref(), Some(key));
-    }
-}
-
-#[test]
-fn invalid_faults_are_rejected() {
+fn invalid_faults_are_refused() {
     let tree = fat_tree(2, 4);
-    let by = |name: &str| FaultParameters { links: names(&[name]), ..fault(FaultKind::LinkDown) };
-    let kind = |kind, other: FaultParameters| FaultParameters { kind, ..other };
-    let down = || fault(FaultKind::LinkDown);
-    let good = || by("leaf0-spine0");
-    let cases = [
-        (by("leaf0-spine7"), Some("links"), "did you mean `leaf0-spine"),
-        (by("laef0-spine0"), Some("links"), "did you mean `leaf0-spine0`"),
-        (by("leaf0->leaf1"), Some("links"), "there is no link `leaf0->leaf1`"),
-        (by("leaf0-spine0#1"), Some("links"), "there is no link `leaf0-spine0#1`"),
-        (by("leaf0-spine0#x"), Some("links"), "there is no link"),
-        (by(""), Some("links"), "there is no link"),
-        (FaultParameters { fraction: 1.01, ..down() }, Some("fraction"), "1.01"),
-        (FaultParameters { fraction: -0.1, ..down() }, Some("fraction"), "-0.1"),
-        (FaultParameters { fraction: f64::NAN, ..down() }, Some("fraction"), "NaN"),
-        (FaultParameters { count: 9, ..down() }, Some("count"), "there are 8 links"),
-        (FaultParameters { count: u64::MAX, directed: true, ..down() }, Some("count"), "there are 16 links"),
-        (down(), None, "exactly one of"),
-        (FaultParameters { count: 1, ..good() }, None, "exactly one of"),
-        (FaultParameters { count: 1, fraction: 0.5, ..down() }, None, "exactly one of"),
-        (FaultParameters { switches: names(&["leaf0"]), ..good() }, None, "exactly one of"),
-        (fault(FaultKind::SwitchDown), None, "`switches`"),
-        (kind(FaultKind::SwitchDown, good()), Some("switches"), "switch-down"),
-        (FaultParameters { switches: names(&["leaf0"]), ..down() }, Some("switches"), "switch-down"),
-        (
-            FaultParameters { switches: names(&["leef0"]), ..fault(FaultKind::SwitchDown) },
-            Some("switches"),
-            "did you mean `leaf0`",
-        ),
-        (FaultParameters { switches: names(&["host0"]), ..fault(FaultKind::SwitchDown) }, Some("switches"), "`leaf0`"),
-        (kind(FaultKind::PacketLoss, good()), Some("loss"), "`loss` is 0"),
-        (FaultParameters { loss: 1.5, ..kind(FaultKind::PacketLoss, good()) }, Some("loss"), "1.5"),
-        (FaultParameters { loss: f64::NAN, ..kind(FaultKind::PacketLoss, good()) }, Some("loss"), "NaN"),
-        (kind(FaultKind::LinkDegrade, good()), Some("factor"), "`rate`, or `factor`"),
-        (FaultParameters { factor: 1.5, ..kind(FaultKind::LinkDegrade, good()) }, Some("factor"), "at most 1"),
-        (FaultParameters { factor: 1e-12, ..kind(FaultKind::LinkDegrade, good()) }, Some("factor"), "1Mbps"),
-        (FaultParameters { rate: Some(Rate(0)), ..kind(FaultKind::LinkDegrade, good()) }, Some("rate"), "1Mbps"),
-        (
-            FaultParameters { rate: Some(Rate::gbps(1)), factor: 0.5, ..kind(FaultKind::LinkDegrade, good()) },
-            Some("factor"),
-            "not both",
-        ),
-        (
-            FaultParameters {
-                loss: 0.1,
-                detect_after: Never::Value(Time::ZERO),
-                ..kind(FaultKind::PacketLoss, good())
-            },
-            Some("detect_after"),
-            "link-down",
-        ),
-        (
-            FaultParameters {
-                factor: 0.5,
-                detect_after: Never::Value(Time::ZERO),
-                ..kind(FaultKind::LinkDegrade, good())
-            },
-            Some("detect_after"),
-            "link-down",
-        ),
-    ];
-    for (wrong, key, said) in cases {
-        let error = wrong.resolve(&tree, 0, 1).expect_err(said);
-        assert_eq!(error.key.as_deref(), key, "{error}");
-        assert!(error.message.contains(said), "`{said}` in: {error}");
+    let link = "links=[leaf0-spine0]";
+    for (keys, key, said) in [
+        ("links=[leaf0-spine7]", "links", "did you mean `leaf0-spine"),
+        ("links=[laef0-spine0]", "links", "did you mean `leaf0-spine0`"),
+        ("links=[leaf0->leaf1]", "links", "there is no link `leaf0->leaf1`"),
+        ("links=[leaf0-spine0#1]", "links", "there is no link `leaf0-spine0#1`"),
+        ("links=[leaf0-spine0#x]", "links", "there is no link"),
+        ("fraction=1.01", "fraction", "1.01"),
+        ("fraction=-0.1", "fraction", "-0.1"),
+        ("count=9", "count", "there are 8 links"),
+        ("count=999999999999999 directed=true", "count", "there are 16 links"),
+        ("", "", "exactly one of"),
+        ("links=[leaf0-spine0] count=1", "", "exactly one of"),
+        ("count=1 fraction=0.5", "", "exactly one of"),
+        ("links=[leaf0-spine0] switches=[leaf0]", "", "exactly one of"),
+        ("kind=switch-down", "", "`switches`"),
+        ("kind=switch-down links=[leaf0-spine0]", "switches", "switch-down"),
+        ("switches=[leaf0]", "switches", "switch-down"),
+        ("kind=switch-down switches=[leef0]", "switches", "did you mean `leaf0`"),
+        ("kind=switch-down switches=[host0]", "switches", "`leaf0`"),
+        ("kind=packet-loss LINK", "loss", "`loss` is 0"),
+        ("kind=packet-loss LINK loss=1.5", "loss", "1.5"),
+        ("kind=packet-loss LINK loss=1e-12", "loss", "loss"),
+        ("kind=packet-loss LINK factor=0.5", "factor", "factor"),
+        ("kind=packet-loss LINK loss=0.1 detect_after=0us", "detect_after", "link-down"),
+        ("kind=link-degrade LINK", "factor", "`rate`, or `factor`"),
+        ("kind=link-degrade LINK factor=1.5", "factor", "at most 1"),
+        ("kind=link-degrade LINK factor=1e-12", "factor", "1Mbps"),
+        ("kind=link-degrade LINK rate=1bps", "rate", "1Mbps"),
+        ("kind=link-degrade LINK rate=1Gbps factor=0.5", "factor", "not both"),
+        ("kind=link-degrade LINK rate=1Gbps loss=0.1", "loss", "loss"),
+        ("kind=link-degrade LINK factor=0.5 detect_after=0us", "detect_after", "link-down"),
+        ("kind=link-down LINK rate=1Gbps", "rate", "rate"),
+        ("kind=link-down LINK period=100us", "period", "period"),
+        ("kind=link-up LINK loss=0.1", "loss", "loss"),
+        ("kind=link-flap LINK period=100us down_for=30us flaps=0", "flaps", "flaps"),
+        ("kind=link-flap LINK period=100us down_for=30us flaps=10001", "flaps", "flaps"),
+        ("kind=link-flap LINK period=0us down_for=30us flaps=3", "period", "period"),
+        ("kind=link-flap LINK period=100us down_for=100us flaps=3", "down_for", "down_for"),
+        ("kind=link-flap LINK period=100us down_for=0us flaps=3", "down_for", "down_for"),
+        ("kind=link-flap LINK period=1000000s down_for=30us flaps=10000", "period", "last failure"),
+        ("kind=packet-corruption LINK corruption=0.0", "corruption", "corruption"),
+        ("kind=packet-corruption LINK corruption=0.25 loss=0.5", "loss", "loss"),
+        ("kind=packet-duplication LINK duplication=1.5", "duplication", "duplication"),
+        ("kind=packet-delay LINK delay=5ms jitter=5001us", "jitter", "jitter"),
+        ("kind=packet-delay LINK delay=0us", "delay", "delay"),
+        ("kind=packet-delay LINK delay=5ms detect_after=5ms", "detect_after", "detect_after"),
+    ] {
+        let wrong = fault(&keys.replace("LINK", link));
+        let error = wrong.resolve(&tree, 0, 1).expect_err(keys);
+        assert_eq!(error.key.as_deref().unwrap_or_default(), key, "{keys}: {error}");
+        assert!(error.message.contains(said), "{keys}: `{said}` in: {error}");
     }
 }
 
@@ -400,7 +322,7 @@ proptest! {
         let fabric = leaf_spine(leaves, spines, 2, parallel);
         let pool = leaves * spines * parallel * if directed { 2 } else { 1 };
         let count = 1 + (share * (pool - 1) as f64) as u64;
-        let down = FaultParameters { count, directed, ..fault(FaultKind::LinkDown) };
+        let down = fault(&format!("kind=link-down count={count} directed={directed}"));
         let found = &down.resolve(&fabric, index, seed).unwrap()[0].links;
         prop_assert_eq!(found.len() as u64, if directed { count } else { 2 * count });
         prop_assert!(found.windows(2).all(|w| w[0] < w[1]));
@@ -411,11 +333,10 @@ proptest! {
 fn unknown_names_state_what_there_is() {
     // Radix 8 in three tiers: 32 leaves, 32 aggregation switches, (8/2)^2 = 16 cores, 128 hosts.
     let tree = fat_tree(3, 8);
-    let message = |fault: &FaultParameters| fault.resolve(&tree, 0, 1).unwrap_err().message;
-    let down = FaultParameters { switches: names(&["spine0"]), ..fault(FaultKind::SwitchDown) };
-    let found = message(&down);
+    let message = |keys: &str| fault(keys).resolve(&tree, 0, 1).unwrap_err().message;
+    let found = message("kind=switch-down switches=[spine0]");
     assert!(found.contains("leaf0 to leaf31, agg0 to agg31, core0 to core15; hosts are host0 to host127"), "{found}");
-    let link = |name: &str| message(&FaultParameters { links: names(&[name]), ..fault(FaultKind::LinkDown) });
+    let link = |name: &str| message(&format!("kind=link-down links=[{name}]"));
     let found = link("leaf0-spine0");
     assert!(found.contains("no node `spine0`") && found.contains("core0 to core15"), "{found}");
     // Core 0 has no cable to a leaf.

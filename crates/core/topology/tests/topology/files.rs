@@ -1,8 +1,8 @@
 //! Topology files (specification 14.2, 14.3): their graphs, their errors, and no panic for any text.
 
-use crate::common::{adjacency, build, description, edges, fat_tree, file};
-use anabranch_topology::{FileFormat, FileParameters, LeafSpineParameters, LinkClass, NodeKind, TopologyParameters};
-use anabranch_units::{Rate, Time};
+use crate::common::{adjacency, description, edges, fat_tree, file, make, parameters};
+use anabranch_settings::{Raw, Setting};
+use anabranch_topology::{FileFormat, LinkClass, NodeKind};
 use proptest::prelude::*;
 
 /// Two leaves (ids 4 and 5) with two hosts each, two spines (ids 6 and 7).
@@ -21,25 +21,16 @@ const SAMPLE: &str = "\
 
 #[test]
 fn a_small_conweave_file() {
-    let parameters = LeafSpineParameters {
-        leaves: 2,
-        spines: 2,
-        hosts_per_leaf: 2,
-        link_rate: Rate::gbps(400),
-        host_link_rate: Some(Rate::gbps(100)),
-        link_delay: Time::from_us(2),
-        host_link_delay: Some(Time::from_us(1)),
-        ..Default::default()
-    };
-    let built = build(TopologyParameters::LeafSpine(parameters)).unwrap();
-    assert_eq!(description(&file(FileFormat::Conweave, SAMPLE).unwrap()), description(&built));
+    let keys = "leaves=2 spines=2 hosts_per_leaf=2 link_rate=400Gbps host_link_rate=100Gbps link_delay=2us host_link_delay=1us";
+    let built = make("leaf-spine", keys).unwrap();
+    assert_eq!(description(&file("conweave", SAMPLE).unwrap()), description(&built));
 }
 
 #[test]
 fn conweave_ids_may_come_in_any_order() {
     // Switches 0 and 1 are the leaves, 5 the spine; hosts are 2, 3, 4 and become host0, host1, host2.
     let text = "# a comment\n6 3 5\n\n5 0\n1\n2 0 1Gbps 1us 0 # here too\n1 3 1Gbps 1us 0\n4 1 1Gbps 1us 0\n5 0 1Gbps 1us 0\n1 5 1Gbps 1us 0\n";
-    let fabric = file(FileFormat::Conweave, text).unwrap();
+    let fabric = file("conweave", text).unwrap();
     let names: Vec<&str> = fabric.nodes.iter().map(|n| n.name.as_str()).collect();
     assert_eq!(names, ["host0", "host1", "host2", "leaf0", "leaf1", "spine0"]);
     let at: Vec<&str> = (0..3).map(|h| fabric.node(fabric.edge_switch(h)).name.as_str()).collect();
@@ -50,7 +41,7 @@ fn conweave_ids_may_come_in_any_order() {
 #[test]
 fn conweave_links_inside_a_tier_leave_no_tiers() {
     let text = "4 2 3\n2 3\n0 2 1Gbps 1us 0\n1 3 1Gbps 1us 0\n3 2 1Gbps 1us 0\n";
-    let fabric = file(FileFormat::Conweave, text).unwrap();
+    let fabric = file("conweave", text).unwrap();
     assert!(fabric.uplinks.is_empty());
     let link = fabric.link_named("leaf0-leaf1").unwrap()[0];
     assert_eq!(fabric.link(link).class, LinkClass::Local);
@@ -59,10 +50,7 @@ fn conweave_links_inside_a_tier_leave_no_tiers() {
 #[test]
 fn conweave_files_may_end_with_remarks() {
     let text = format!("{SAMPLE}\nFirst line: nodes, switches, links\nsrc0 dst0 rate delay error_rate\n");
-    assert_eq!(
-        description(&file(FileFormat::Conweave, &text).unwrap()),
-        description(&file(FileFormat::Conweave, SAMPLE).unwrap())
-    );
+    assert_eq!(description(&file("conweave", &text).unwrap()), description(&file("conweave", SAMPLE).unwrap()));
 }
 
 /// Tiers are distances from the hosts: a fat tree of three tiers written as a list of cables gives the same fat tree.
@@ -75,15 +63,15 @@ fn a_fat_tree_as_a_list_of_cables() {
     for link in tree.links.iter().step_by(2) {
         text += &format!("{} {} {} {} 0\n", link.to.0, link.from.0, link.rate, link.delay);
     }
-    assert_eq!(description(&file(FileFormat::Conweave, &text).unwrap()), description(&tree));
+    assert_eq!(description(&file("conweave", &text).unwrap()), description(&tree));
 }
 
 /// ConWeave's own fabric: 128 hosts at 100 Gb/s, 8 leaves, 8 spines, 2 to 1.
 #[test]
 fn the_conweave_fabric() {
     let text = include_str!("../../../../studies/study/tests/recorded/leaf_spine_128_100G_OS2.txt");
-    let fabric = file(FileFormat::Conweave, text).unwrap();
-    let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
+    let fabric = file("conweave", text).unwrap();
+    let hopper = make("leaf-spine", "").unwrap();
     assert_eq!((fabric.nodes.len(), fabric.links.len()), (144, 2 * 192));
     assert_eq!(fabric.oversubscription(), 2.0);
     assert_eq!(description(&fabric), description(&hopper));
@@ -102,15 +90,13 @@ fn topo(nodes: u64, podsize: Option<u64>, tiers: &[(u64, u64, u64, u64)]) -> Str
 }
 
 #[test]
-fn htsim_two_tiers_of_128_hosts() {
-    let text = topo(128, None, &[(400, 8, 8, 1000), (400, 16, 0, 1000)]);
-    assert_eq!(description(&file(FileFormat::HtsimTopo, &text).unwrap()), description(&fat_tree(2, 16)));
-}
-
-#[test]
-fn htsim_three_tiers_of_1024_hosts() {
-    let text = topo(1024, Some(64), &[(400, 8, 8, 1000), (400, 8, 8, 1000), (400, 16, 0, 1000)]);
-    assert_eq!(description(&file(FileFormat::HtsimTopo, &text).unwrap()), description(&fat_tree(3, 16)));
+fn htsim_trees() {
+    for (text, tree) in [
+        (topo(128, None, &[(400, 8, 8, 1000), (400, 16, 0, 1000)]), fat_tree(2, 16)),
+        (topo(1024, Some(64), &[(400, 8, 8, 1000), (400, 8, 8, 1000), (400, 16, 0, 1000)]), fat_tree(3, 16)),
+    ] {
+        assert_eq!(description(&file("htsim-topo", &text).unwrap()), description(&tree));
+    }
 }
 
 #[test]
@@ -118,19 +104,10 @@ fn htsim_rates_delays_latency_and_bundles() {
     let text = "nodes 16\nTIERS 2 # two\nTier 0\nDownlink_speed_Gbps 100.0\nRadix_Down 4\nRadix_Up 4\n\
         Downlink_Latency_ns 10\nSwitch_Latency_ns 250\nOversubscribed 1\nTier 1\nDownlink_speed_Gbps 200\n\
         Radix_Down 8\nDownlink_Latency_ns 500\nSwitch_Latency_ns 250\nBundle 2\n";
-    let parameters = LeafSpineParameters {
-        leaves: 4,
-        spines: 2,
-        hosts_per_leaf: 4,
-        links_per_spine: 2,
-        link_rate: Rate::gbps(200),
-        host_link_rate: Some(Rate::gbps(100)),
-        link_delay: Time::from_ns(500),
-        host_link_delay: Some(Time::from_ns(10)),
-        switch_latency: Time::from_ns(250),
-    };
-    let built = build(TopologyParameters::LeafSpine(parameters)).unwrap();
-    assert_eq!(description(&file(FileFormat::HtsimTopo, text).unwrap()), description(&built));
+    let keys = "leaves=4 spines=2 hosts_per_leaf=4 links_per_spine=2 link_rate=200Gbps host_link_rate=100Gbps \
+                link_delay=500ns host_link_delay=10ns switch_latency=250ns";
+    let built = make("leaf-spine", keys).unwrap();
+    assert_eq!(description(&file("htsim-topo", text).unwrap()), description(&built));
 }
 
 #[test]
@@ -215,7 +192,7 @@ fn conweave_errors_name_the_line() {
         (swap("1 4 100Gbps", "1 1 100Gbps"), 4, "itself"),
         (swap("1 4 100Gbps", "1 2 100Gbps"), 4, "hosts 1 and 2"),
     ] {
-        let error = file(FileFormat::Conweave, &text).unwrap_err();
+        let error = file("conweave", &text).unwrap_err();
         assert_eq!(error.key.as_deref(), Some("path"));
         assert!(error.message.starts_with(&format!("fabric.txt: line {line}: ")), "{error}");
         assert!(error.message.contains(said), "`{said}` in: {error}");
@@ -236,7 +213,7 @@ fn conweave_errors_name_the_line() {
             "1499999 hosts; at most 1048576",
         ),
     ] {
-        let error = file(FileFormat::Conweave, &text).unwrap_err();
+        let error = file("conweave", &text).unwrap_err();
         assert!(error.message.contains(said), "`{said}` in: {error}");
     }
 }
@@ -244,9 +221,9 @@ fn conweave_errors_name_the_line() {
 #[test]
 fn htsim_errors_say_where() {
     let good = topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)]);
-    assert!(file(FileFormat::HtsimTopo, &good).is_ok());
+    assert!(file("htsim-topo", &good).is_ok());
     let three = topo(16, Some(4), &[(400, 2, 2, 1000), (400, 2, 2, 1000), (400, 4, 0, 1000)]);
-    assert_eq!(description(&file(FileFormat::HtsimTopo, &three).unwrap()), description(&fat_tree(3, 4)));
+    assert_eq!(description(&file("htsim-topo", &three).unwrap()), description(&fat_tree(3, 4)));
     let swap = |from: &str, to: &str| good.replacen(from, to, 1);
     let of_three = |from: &str, to: &str| three.replacen(from, to, 1);
     let last = |key: &str| format!("{three}{key}\n");
@@ -291,7 +268,7 @@ fn htsim_errors_say_where() {
             "2^24",
         ),
     ] {
-        let error = file(FileFormat::HtsimTopo, &text).unwrap_err();
+        let error = file("htsim-topo", &text).unwrap_err();
         assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
     }
 }
@@ -310,132 +287,43 @@ fn adjacency_errors_name_the_line() {
         ("", "host"),
         ("18446744073709551615\n", "18446744073709551615 switches"),
     ] {
-        let error = file(FileFormat::Adjacency, text).unwrap_err();
+        let error = file("adjacency", text).unwrap_err();
         assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
     }
-    let parameters = |hosts_per_switch| FileParameters {
-        path: "g".into(),
-        format: anabranch_settings::Auto::Value(FileFormat::Adjacency),
-        hosts_per_switch,
-        ..Default::default()
-    };
-    for hosts in [0, u64::MAX] {
-        let read = TopologyParameters::File(parameters(hosts)).build(&|_| Ok("0 1\n".into()));
+    for keys in ["hosts_per_switch=0", "hosts_per_switch=999999999999999"] {
+        let read = parameters("file", &format!("path=g format=adjacency {keys}")).build(&|_| Ok("0 1\n".into()));
         assert!(read.unwrap_err().message.contains("hosts each"));
     }
+    let slow = parameters("file", "path=g format=adjacency link_rate=1bps").build(&|_| Ok("0 1\n".into()));
+    assert_eq!(slow.unwrap_err().key.as_deref(), Some("link_rate"));
 }
 
 #[test]
 fn a_file_that_is_not_there() {
-    let missing = TopologyParameters::File(FileParameters { path: "no.txt".into(), ..Default::default() });
+    let missing = parameters("file", "path=no.txt");
     let error = missing.build(&|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound))).unwrap_err();
     assert!(error.key.as_deref() == Some("path") && error.message.contains("`no.txt`"), "{error}");
-    let error = TopologyParameters::File(FileParameters::default()).build(&|_| panic!("nothing to read")).unwrap_err();
+    let error = parameters("file", "").build(&|_| panic!("nothing to read")).unwrap_err();
     assert!(error.key.as_deref() == Some("path") && error.message.contains("needs `path`"), "{error}");
-}
-
-fn format() -> impl Strategy<Value = FileFormat> {
-    prop::sample::select(vec![FileFormat::Conweave, FileFormat::HtsimTopo, FileFormat::Adjacency])
-}
-
-fn check(format: FileFormat, text: &str) -> Result<(), TestCaseError> {
-    match file(format, text) {
-        Ok(topology) => {
-            prop_assert!(topology.hosts >= 2);
-            prop_assert!((0..topology.hosts).all(|h| topology.edge_switch(h).0 >= topology.hosts));
-            if topology.hosts <= 64 && topology.switches() <= 64 {
-                let summary = topology.summary(4160, 64);
-                prop_assert!(summary.base_rtt > Time::ZERO && summary.paths.iter().all(|p| p.paths > 0));
-                let dead = vec![false; topology.links.len()];
-                for (a, b) in [(0, topology.hosts - 1), (topology.hosts - 1, 0)] {
-                    topology.dead_paths(topology.edge_switch(a), topology.edge_switch(b), &dead);
-                }
-                anabranch_topology::partition(&topology, 3);
-            }
-        }
-        Err(error) => prop_assert!(error.message.starts_with("fabric.txt: "), "{}", error),
-    }
-    Ok(())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
-
-    #[test]
-    fn any_text_is_read_or_refused(format in format(), text in "\\PC*") {
-        check(format, &text)?;
-    }
-
-    #[test]
-    fn any_words_are_read_or_refused(
-        format in format(),
-        words in prop::collection::vec(
-            prop_oneof![
-                4 => (0..12u64).prop_map(|n| n.to_string()),
-                1 => prop::sample::select(vec![u64::MAX, 1 << 63, 1 << 32, 1 << 20, 65536]).prop_map(|n| n.to_string()),
-                3 => Just("\n".to_string()),
-                2 => prop::sample::select(vec![
-                    "1Gbps", "1us", "0", "\nTier", "\nNodes", "\nTiers", "\nRadix_Down", "\nRadix_Up", "\nBundle", "\nPodsize",
-                    "\nDownlink_speed_Gbps", "\nDownlink_Latency_ns", "\nSwitch_Latency_ns", "#", "-1", "1e9",
-                ]).prop_map(String::from),
-            ],
-            0..40,
-        ),
-    ) {
-        check(format, &words.join(" "))?;
-    }
-
-    #[test]
-    fn damaged_files_are_read_or_refused(
-        which in 0..4usize,
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4u8, prop_oneof![0..20u64, Just(u64::MAX), Just(1 << 63), 60_000..70_000u64]), 1..5),
-    ) {
-        let (format, text) = match which {
-            0 => (FileFormat::Conweave, SAMPLE.to_string()),
-            1 => (FileFormat::HtsimTopo, topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)])),
-            2 => (FileFormat::HtsimTopo, topo(16, Some(4), &[(400, 2, 2, 1000), (400, 2, 2, 1000), (400, 4, 0, 1000)]) + "Bundle 1\nSwitch_Latency_ns 0\n"),
-            _ => (FileFormat::Adjacency, "0 1 2 3\n1 2\n2 3\n3\n".to_string()),
-        };
-        let mut lines: Vec<Vec<String>> = text.lines().map(|l| l.split_whitespace().map(String::from).collect()).collect();
-        for (index, what, number) in edits {
-            let places: Vec<(usize, usize)> =
-                lines.iter().enumerate().flat_map(|(l, words)| (0..words.len()).map(move |w| (l, w))).collect();
-            if places.is_empty() {
-                break;
-            }
-            let (line, word) = places[index.index(places.len())];
-            match what {
-                0 => lines[line][word] = number.to_string(),
-                1 => { lines[line].remove(word); }
-                2 => { lines.remove(line); }
-                _ => { let again = lines[line].clone(); lines.insert(line, again); }
-            }
-        }
-        let text: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
-        check(format, &text.join("\n"))?;
-    }
 }
 
 #[test]
 fn format_is_detected_from_the_content() {
-    let found = |text: &str| {
-        let parameters = FileParameters { path: "graph".into(), ..Default::default() };
-        TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
-    };
+    let found = |text: &str| parameters("file", "path=graph").build(&|_| Ok(text.to_string()));
     let tree = "# two tiers\nNodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 400\nRadix_Down 4\nRadix_Up 4\n\
                 Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 400\nRadix_Down 4\nDownlink_Latency_ns 1000\n";
     let lone = "2 1 1\n1\n0 1 100Gbps 1us 0\n";
     for (format, text) in [
-        (FileFormat::Conweave, SAMPLE),
-        (FileFormat::Conweave, lone),
-        (FileFormat::HtsimTopo, tree),
-        (FileFormat::HtsimTopo, "p 2\na 4\nh 2\n"),
-        (FileFormat::HtsimTopo, "q 5\np 2\n"),
+        ("conweave", SAMPLE),
+        ("conweave", lone),
+        ("htsim-topo", tree),
+        ("htsim-topo", "p 2\na 4\nh 2\n"),
+        ("htsim-topo", "q 5\np 2\n"),
         // Three neighbours in a line are not the counts of ConWeave.
-        (FileFormat::Adjacency, "# a triangle\n0 1 2\n1 2\n"),
-        (FileFormat::Adjacency, "0 1\n"),
+        ("adjacency", "# a triangle\n0 1 2\n1 2\n"),
+        ("adjacency", "0 1\n"),
     ] {
-        assert_eq!(FileFormat::of(text), Some(format), "{text}");
+        assert_eq!(FileFormat::of(text).map(|of| of.write()), Some(Raw::Text(format.into())), "{text}");
         match (found(text), file(format, text)) {
             (Ok(found), Ok(read)) => assert_eq!(description(&found), description(&read)),
             (found, read) => {
@@ -443,11 +331,10 @@ fn format_is_detected_from_the_content() {
             }
         }
     }
-    let list = FileParameters { path: "x.adjlist".into(), ..FileParameters::default() };
     for (text, words) in
         [("0 1 3\n2 x 3\n", "line 2: a neighbour is `x`"), ("0 1\n1 -2\n", "line 2: a neighbour is `-2`")]
     {
-        let error = TopologyParameters::File(list.clone()).build(&|_| Ok(text.to_string())).unwrap_err();
+        let error = parameters("file", "path=x.adjlist").build(&|_| Ok(text.to_string())).unwrap_err();
         assert!(error.message.contains(words) && error.message.contains("a whole number is needed"), "{error}");
     }
     for text in ["", "{\"nodes\": 3}\n", "src,dst\n0,1\n"] {

@@ -1,7 +1,7 @@
 //! Forwarding by entropy values (specification 8.1).
 
 use crate::common::{arranged, dragonfly, node, pairs, slim_fly, walk};
-use anabranch_topology::{Arrangement, Guide, GuidedPath, LinkClass, LinkId, NodeId, Topology, virtual_channel};
+use anabranch_topology::{Guide, GuidedPath, LinkClass, LinkId, NodeId, Topology, virtual_channel};
 use anabranch_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ fn switches_follow_entropy_values() {
             }
         }
     };
-    for it in [dragonfly(1, 4, 2), arranged(3, 2, 4, Arrangement::Circulant), slim_fly(4, 1), slim_fly(5, 1)] {
+    for it in [dragonfly(1, 4, 2), arranged(3, 2, 4, "circulant"), slim_fly(4, 1), slim_fly(5, 1)] {
         follow(&it, 1);
         // If a second switch lacks global links, the path is not in the list.
         let guide = it.guide().unwrap();

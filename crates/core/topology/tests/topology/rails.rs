@@ -1,18 +1,15 @@
 //! Clos, rail-optimised and rail-only fabrics against counts by hand and a plain breadth-first search.
 
-use crate::common::{build, edges, hops_from, live_links, switches};
-use anabranch_topology::{
-    ClosParameters, LinkClass, NodeId, NodeKind, RailOnlyParameters, RailOptimisedParameters, Rails, Routes, Topology,
-    TopologyError, TopologyParameters, partition,
-};
+use crate::common::{edges, hops_from, live_links, make, switches};
+use anabranch_topology::{LinkClass, NodeId, NodeKind, Rails, Routes, Topology, partition};
 use anabranch_units::{Rate, Time};
 
-fn optimised(parameters: RailOptimisedParameters) -> Result<Topology, TopologyError> {
-    build(TopologyParameters::RailOptimised(parameters))
+fn optimised(keys: &str) -> Topology {
+    make("rail-optimised", keys).unwrap()
 }
 
-fn only(parameters: RailOnlyParameters) -> Result<Topology, TopologyError> {
-    build(TopologyParameters::RailOnly(parameters))
+fn only(keys: &str) -> Topology {
+    make("rail-only", keys).unwrap()
 }
 
 fn of_tier(topology: &Topology, tier: u8) -> u64 {
@@ -50,13 +47,11 @@ fn count(topology: &Topology, from: NodeId, to: NodeId) -> u64 {
 #[test]
 fn superpods_of_two_and_four_units() {
     for (servers, leaves, spines, links_per_spine) in [(64, 16, 8, 4), (128, 32, 16, 2)] {
-        let p = RailOptimisedParameters { servers, spines, links_per_spine, ..Default::default() };
-        let pod = optimised(p.clone()).unwrap();
+        let pod = optimised(&format!("servers={servers} spines={spines} links_per_spine={links_per_spine}"));
         assert_eq!((u64::from(pod.hosts), of_tier(&pod, 0), of_tier(&pod, 1)), (servers * 8, leaves, spines));
         assert_eq!((cables(&pod, 0), pod.oversubscription()), (servers * 8, 1.0));
         // QM9700: every switch has 64 ports.
         assert!(switches(&pod).all(|switch| pod.out_links(switch).len() == 64));
-        assert_eq!(pod.scale(), TopologyParameters::RailOptimised(p).scale().unwrap());
         assert_eq!(pod.rails, Some(Rails { count: 8, are_joined: true }));
     }
 }
@@ -65,29 +60,19 @@ fn superpods_of_two_and_four_units() {
 #[test]
 fn superpod_of_sixteen_units_has_three_tiers() {
     // 16 pods of 8 spines; a leaf has 32 uplinks, 4 to each; 8 cores above each spine number, 4 cables to each.
-    let p = RailOptimisedParameters {
-        servers: 512,
-        spines: 8,
-        links_per_spine: 4,
-        cores: 64,
-        links_per_core: 4,
-        ..Default::default()
-    };
-    let pod = optimised(p.clone()).unwrap();
+    let pod = optimised("servers=512 spines=8 links_per_spine=4 cores=64 links_per_core=4");
     assert_eq!(pod.hosts, 4096);
     assert_eq!([0, 1, 2].map(|tier| of_tier(&pod, tier)), [128, 128, 64]);
     assert_eq!([cables(&pod, 0), cables(&pod, 1)], [4096, 4096]);
     assert!(switches(&pod).all(|switch| pod.out_links(switch).len() == 64));
     assert_eq!(pod.uplinks, [32, 32]);
-    assert_eq!(pod.scale(), TopologyParameters::RailOptimised(p).scale().unwrap());
     assert_eq!(pod.node(NodeId(4096 + 128 + 128)).name, "core0");
 }
 
 #[test]
 fn leaf_r_of_a_pod_connects_nic_r_of_its_servers() {
     // 7 servers in pods of 3: 3, 3 and 1; leaf 4 p + r.
-    let p = RailOptimisedParameters { servers: 7, rails: 4, servers_per_pod: 3, spines: 2, ..Default::default() };
-    let fabric = optimised(p).unwrap();
+    let fabric = optimised("servers=7 rails=4 servers_per_pod=3 spines=2");
     assert_eq!((fabric.hosts, of_tier(&fabric, 0)), (28, 12));
     for host in 0..28 {
         let (server, nic) = (host / 4, host % 4);
@@ -107,18 +92,8 @@ fn leaf_r_of_a_pod_connects_nic_r_of_its_servers() {
 #[test]
 fn pods_with_spines_of_their_own_meet_at_the_cores() {
     // 2 pods of 2 servers and 2 rails; 2 spines per pod, 4 cores: spine j leads to cores 2 j and 2 j + 1.
-    let p = RailOptimisedParameters {
-        servers: 4,
-        rails: 2,
-        servers_per_pod: 2,
-        spines: 2,
-        links_per_spine: 1,
-        cores: 4,
-        links_per_core: 3,
-        core_link_rate: Some(Rate::gbps(800)),
-        ..Default::default()
-    };
-    let fabric = optimised(p).unwrap();
+    let keys = "servers=4 rails=2 servers_per_pod=2 spines=2 links_per_spine=1 cores=4 links_per_core=3 core_link_rate=800Gbps";
+    let fabric = optimised(keys);
     assert_eq!([0, 1, 2].map(|tier| of_tier(&fabric, tier)), [4, 4, 4]);
     assert_eq!([cables(&fabric, 0), cables(&fabric, 1)], [4 * 2, 4 * 2 * 3]);
     assert!(fabric.links.iter().filter(|l| l.class == LinkClass::Tier { lower: 1 }).all(|l| l.rate == Rate::gbps(800)));
@@ -152,18 +127,9 @@ fn pods_with_spines_of_their_own_meet_at_the_cores() {
 #[test]
 fn rails_of_a_rail_only_fabric_are_networks_of_their_own() {
     // 6 servers, 3 rails, pods of 2: 3 leaves and 2 spines per rail.
-    let p = RailOnlyParameters {
-        servers: 6,
-        rails: 3,
-        servers_per_pod: 2,
-        spines: 2,
-        links_per_spine: 2,
-        ..Default::default()
-    };
-    let fabric = only(p.clone()).unwrap();
+    let fabric = only("servers=6 rails=3 servers_per_pod=2 spines=2 links_per_spine=2");
     assert_eq!((fabric.hosts, of_tier(&fabric, 0), of_tier(&fabric, 1)), (18, 9, 6));
     assert_eq!(cables(&fabric, 0), 9 * 2 * 2);
-    assert_eq!(fabric.scale(), TopologyParameters::RailOnly(p).scale().unwrap());
     let live = live_links(&fabric, &[]);
     let routes = Routes::shortest(&fabric, &[]);
     // Each of 9 leaves does not reach the 6 of the other rails, nor each of 6 spines.
@@ -193,7 +159,7 @@ fn rails_of_a_rail_only_fabric_are_networks_of_their_own() {
 
 #[test]
 fn a_rail_can_be_a_single_switch() {
-    let fabric = only(RailOnlyParameters { servers: 4, rails: 2, servers_per_pod: 4, ..Default::default() }).unwrap();
+    let fabric = only("servers=4 rails=2 servers_per_pod=4");
     assert_eq!((fabric.hosts, fabric.switches(), fabric.links.len(), fabric.uplinks.len()), (8, 2, 16, 0));
     let routes = Routes::shortest(&fabric, &[]);
     assert_eq!((fabric.paths(&routes, 0, 6, 9).len(), fabric.paths(&routes, 0, 7, 9).len()), (1, 0));
@@ -201,14 +167,13 @@ fn a_rail_can_be_a_single_switch() {
     // 2 links there (with a switch) and back: 2 * 83.2 + 2 * 1.28 + 4 * 500 + 2 * 500 ns.
     assert_eq!((summary.paths.len(), summary.base_rtt), (0, Time::from_ps(2 * 83_200 + 2 * 1280 + 6 * 500_000)));
     // One rail is an ordinary network.
-    let one = only(RailOnlyParameters { servers: 4, rails: 1, servers_per_pod: 4, ..Default::default() }).unwrap();
+    let one = only("servers=4 rails=1 servers_per_pod=4");
     assert!(one.is_connected(0, 3));
 }
 
 #[test]
 fn unequal_links_do_not_hide_the_largest_round_trip_of_a_rail() {
-    let mut fabric =
-        only(RailOnlyParameters { servers: 4, rails: 2, servers_per_pod: 2, spines: 1, ..Default::default() }).unwrap();
+    let mut fabric = only("servers=4 rails=2 servers_per_pod=2 spines=1");
     let slow = fabric.link_named("host3-leaf1").unwrap();
     slow.iter().for_each(|link| fabric.links[link.0 as usize].delay = Time::from_us(9));
     // host3 (server 1, rail 1) to host5 (server 2, rail 1): 4 links; one of 9 us.
@@ -220,13 +185,11 @@ fn unequal_links_do_not_hide_the_largest_round_trip_of_a_rail() {
 #[test]
 fn clos_is_oversubscribed_above_its_pods() {
     // 7 racks of 16 hosts and 16 spines: 7 links down and 1 up.
-    let p = ClosParameters { pods: 2, leaves_per_pod: 7, ..Default::default() };
-    let fabric = build(TopologyParameters::Clos(p.clone())).unwrap();
+    let fabric = make("clos", "pods=2 leaves_per_pod=7").unwrap();
     assert_eq!((fabric.hosts, [0, 1, 2].map(|tier| of_tier(&fabric, tier))), (224, [14, 32, 16]));
     assert_eq!([cables(&fabric, 0), cables(&fabric, 1)], [14 * 16, 32]);
     let tiers = fabric.summary(4160, 64).tiers;
     assert_eq!(tiers.iter().map(|t| t.oversubscription).collect::<Vec<_>>(), [Some(1.0), Some(7.0), None]);
-    assert_eq!(fabric.scale(), TopologyParameters::Clos(p).scale().unwrap());
     let routes = Routes::shortest(&fabric, &[]);
     let leaves = edges(&fabric);
     for (to, paths) in [(1, 16), (7, 16)] {
@@ -234,33 +197,4 @@ fn clos_is_oversubscribed_above_its_pods() {
         assert_eq!(count(&fabric, leaves[0], leaves[to]), paths);
     }
     assert_eq!(fabric.rails, None);
-}
-
-#[test]
-fn impossible_fabrics_name_the_key() {
-    let rail = RailOptimisedParameters::default;
-    let errors = [
-        (optimised(RailOptimisedParameters { rails: 0, ..rail() }), "rails", "at least 1"),
-        (optimised(RailOptimisedParameters { servers: 70_000, ..rail() }), "servers", "at most 65536"),
-        (optimised(RailOptimisedParameters { cores: 3, ..rail() }), "cores", "for example 8"),
-        (optimised(RailOptimisedParameters { cores: 8, servers: 32, ..rail() }), "cores", "there is one pod"),
-        (optimised(RailOptimisedParameters { link_rate: Rate(0), ..rail() }), "link_rate", "at least 1Mbps"),
-        (only(RailOnlyParameters { servers: 17, ..Default::default() }), "spines", "each rail has 2 leaves"),
-        (only(RailOnlyParameters { servers: 1, ..Default::default() }), "servers", "2 or more"),
-        (
-            build(TopologyParameters::Clos(ClosParameters { cores: 17, ..Default::default() })),
-            "cores",
-            "for example 32",
-        ),
-        (build(TopologyParameters::Clos(ClosParameters { pods: 0, ..Default::default() })), "pods", "at least 1"),
-    ];
-    for (found, key, words) in errors {
-        let error = found.unwrap_err();
-        assert_eq!(error.key.as_deref(), Some(key), "{error}");
-        assert!(error.message.contains(words), "{error}");
-    }
-    // Too many cables are refused, not built.
-    let most = 1 << 16;
-    let p = RailOptimisedParameters { servers: most, servers_per_pod: 1, rails: 8, spines: most, ..rail() };
-    assert_eq!(optimised(p).unwrap_err().key.as_deref(), Some("spines"));
 }

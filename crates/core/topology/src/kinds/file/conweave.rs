@@ -135,7 +135,6 @@ fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> R
     let mut number = vec![0u32; is_switch.len()];
     let hosts = height.iter().filter(|h| **h == 0).count() as u32;
     builder.hosts(hosts);
-    builder.host_ids((0..height.len()).filter(|n| height[*n] == 0).map(|id| id as u32).collect());
     let mut start = 0;
     for tier in 0..=top {
         let members: Vec<usize> = (0..height.len()).filter(|n| height[*n] == tier).collect();

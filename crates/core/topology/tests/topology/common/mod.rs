@@ -1,37 +1,41 @@
 //! Topologies to test, and the distances of a plain breadth-first search.
 #![allow(unreachable_pub)]
 
-use anabranch_topology::{
-    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, Guide, LeafSpineParameters,
-    LinkId, NodeId, SlimFlyParameters, Topology, TopologyError, TopologyParameters,
-};
+use anabranch_testkit::set_keys;
+use anabranch_topology::{Guide, LinkId, NodeId, Topology, TopologyError, TopologyParameters};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub fn build(parameters: TopologyParameters) -> Result<Topology, TopologyError> {
-    parameters.build(&|path| panic!("no file is to be read, but {path} is"))
+/// Builds a topology of a kind from its keys.
+pub fn make(kind: &str, keys: &str) -> Result<Topology, TopologyError> {
+    parameters(kind, keys).build(&|path| panic!("no file is to be read, but {path} is"))
+}
+
+pub fn parameters(kind: &str, keys: &str) -> TopologyParameters {
+    let mut parameters = TopologyParameters::named(kind).expect("a kind");
+    set_keys(parameters.parameters_mut(), keys);
+    parameters
 }
 
 pub fn fat_tree(tiers: u64, radix: u64) -> Topology {
-    build(TopologyParameters::FatTree(FatTreeParameters { tiers, radix, ..Default::default() })).unwrap()
+    make("fat-tree", &format!("tiers={tiers} radix={radix}")).unwrap()
 }
 
 pub fn leaf_spine(leaves: u64, spines: u64, hosts_per_leaf: u64, links_per_spine: u64) -> Topology {
-    let parameters = LeafSpineParameters { leaves, spines, hosts_per_leaf, links_per_spine, ..Default::default() };
-    build(TopologyParameters::LeafSpine(parameters)).unwrap()
+    let keys =
+        format!("leaves={leaves} spines={spines} hosts_per_leaf={hosts_per_leaf} links_per_spine={links_per_spine}");
+    make("leaf-spine", &keys).unwrap()
 }
 
 pub fn dragonfly(p: u64, a: u64, h: u64) -> Topology {
-    build(TopologyParameters::Dragonfly(DragonflyParameters { p, a, h, ..Default::default() })).unwrap()
+    make("dragonfly", &format!("p={p} a={a} h={h}")).unwrap()
 }
 
-pub fn arranged(a: u64, h: u64, groups: u64, arrangement: Arrangement) -> Topology {
-    let groups = anabranch_settings::Auto::Value(groups);
-    let parameters = DragonflyParameters { p: 1, a, h, groups, arrangement, ..Default::default() };
-    build(TopologyParameters::Dragonfly(parameters)).unwrap()
+pub fn arranged(a: u64, h: u64, groups: u64, arrangement: &str) -> Topology {
+    make("dragonfly", &format!("p=1 a={a} h={h} groups={groups} arrangement={arrangement}")).unwrap()
 }
 
 pub fn slim_fly(q: u64, p: u64) -> Topology {
-    build(TopologyParameters::SlimFly(SlimFlyParameters { q, p, ..Default::default() })).unwrap()
+    make("slim-fly", &format!("q={q} p={p}")).unwrap()
 }
 
 /// Switches count from the first switch. Made from `links` alone.
@@ -43,16 +47,13 @@ pub fn neighbours(topology: &Topology) -> Vec<BTreeSet<u32>> {
     all
 }
 
-pub fn file(format: FileFormat, text: &str) -> Result<Topology, TopologyError> {
-    let format = anabranch_settings::Auto::Value(format);
-    let parameters = FileParameters { path: "fabric.txt".into(), format, ..Default::default() };
-    TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
+pub fn file(format: &str, text: &str) -> Result<Topology, TopologyError> {
+    parameters("file", &format!("path=fabric.txt format={format}")).build(&|_| Ok(text.to_string()))
 }
 
 pub fn adjacency(text: &str, hosts_per_switch: u64) -> Topology {
-    let format = anabranch_settings::Auto::Value(FileFormat::Adjacency);
-    let parameters = FileParameters { path: "graph.adjlist".into(), format, hosts_per_switch, ..Default::default() };
-    TopologyParameters::File(parameters).build(&|_| Ok(text.to_string())).unwrap()
+    let keys = format!("path=graph.adjlist format=adjacency hosts_per_switch={hosts_per_switch}");
+    parameters("file", &keys).build(&|_| Ok(text.to_string())).unwrap()
 }
 
 pub fn edges(topology: &Topology) -> Vec<NodeId> {
