@@ -1,8 +1,11 @@
 use super::*;
 use crate::{
     Algorithm, AllToAllParameters, CollectiveParameters, FileParameters, IncastParameters, Members,
-    MicrobenchmarkParameters, PermutationParameters, Placement, PoissonParameters, Ranks, Scope, TriggerKind,
-    kinds::{adversarial::tests::low_diameter, testing::view},
+    MicrobenchmarkParameters, PermutationParameters, PoissonParameters, Ranks, Scope, TriggerKind,
+    kinds::{
+        adversarial::tests::low_diameter,
+        testing::{self, view},
+    },
 };
 use anabranch_settings::Auto;
 use anabranch_units::{Bytes, Time};
@@ -14,16 +17,13 @@ fn sent_as(name: &str) -> GeneratedAs {
 }
 
 fn poisson(load: f64) -> WorkloadParameters {
-    WorkloadParameters::Poisson(PoissonParameters {
-        load,
-        sizes: "google-rpc".into(),
-        duration: Time::from_us(200),
-        ..Default::default()
-    })
+    WorkloadParameters::Poisson(testing::of::<PoissonParameters>(&format!(
+        "load={load} sizes=google-rpc duration=200us"
+    )))
 }
 
 fn permutation(rounds: u32) -> WorkloadParameters {
-    WorkloadParameters::Permutation(PermutationParameters { rounds, ..Default::default() })
+    WorkloadParameters::Permutation(testing::of::<PermutationParameters>(&format!("rounds={rounds}")))
 }
 
 fn all_to_all(ranks: u32, parallel: u32) -> WorkloadParameters {
@@ -217,17 +217,8 @@ fn the_bystanders_of_an_incast_are_a_permutation_of_the_rest() {
 
 #[test]
 fn the_background_of_a_collective_uses_none_of_its_hosts() {
-    let collective = WorkloadParameters::Collective(CollectiveParameters {
-        ranks: Ranks::Number(128),
-        placement: Placement::Random,
-        ..Default::default()
-    });
-    let web = WorkloadParameters::Poisson(PoissonParameters {
-        hosts: Members::Rest,
-        sizes: "10kB".into(),
-        duration: Time::from_us(20),
-        ..Default::default()
-    });
+    let collective = WorkloadParameters::Collective(testing::of::<CollectiveParameters>("ranks=128 placement=random"));
+    let web = WorkloadParameters::Poisson(testing::of::<PoissonParameters>("hosts=rest sizes=10kB duration=20us"));
     let hosts = view(1056, 4, 8);
     for background in [rest(Scope::OtherGroup), web] {
         let list = [(collective.clone(), sent_as("ring")), (background.clone(), sent_as("background"))];

@@ -69,7 +69,6 @@ mod tests {
     use super::super::testing::{read_text, refused};
     use crate::{FileFormat::Conweave, Start};
     use anabranch_units::Time;
-    use proptest::prelude::*;
 
     #[test]
     fn seconds_are_cut_to_nanoseconds_as_doubles_are() {
@@ -101,20 +100,5 @@ mod tests {
                 ("2\n0 1 3 5 2.1\n\n1 2 3 5 2.0\n", 4, "in the order of starts"),
             ],
         );
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
-            let _ = read_text(Conweave, &text);
-        }
-
-        #[test]
-        fn changed_valid_text_does_not_panic(at in 0usize..60, with in "(?s).{0,3}") {
-            let mut text: Vec<char> = "3\n0 1 3 1000 2.0\n1 2 3 500 2.1\n3 4 3 7 2.25\n".chars().collect();
-            let at = at.min(text.len() - 1);
-            text.splice(at..=at, with.chars());
-            let _ = read_text(Conweave, &text.into_iter().collect::<String>());
-        }
     }
 }

@@ -506,54 +506,6 @@ proptest! {
         // The job of the schedule has the same times, for its rows.
         prop_assert_eq!(walk(&text), (expected, ends.into_iter().map(Some).collect()));
     }
-
-    #[test]
-    fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
-        let _ = read_text(Goal, &text);
-    }
-
-    #[test]
-    fn words_in_any_order_do_not_panic(
-        words in prop::collection::vec(prop::sample::select(vec![
-            "num_ranks", "rank", "{", "}", "send", "recv", "calc", "10b", "b", "to", "from", "tag", "cpu", "nic", "a",
-            "a:", "c:", "c", ":", ";", "requires", "irequires", "0", "1", "2", "-1", "\n", "\n", "#", "//", "/*", "*/",
-        ]), 0..60),
-        headed: bool,
-    ) {
-        let head = if headed { "num_ranks 2 rank 0 { " } else { "" };
-        let _ = read_text(Goal, &format!("{head}{}", words.join(" ")));
-    }
-
-    #[test]
-    fn changed_valid_text_does_not_panic(at in 0usize..400, with in "(?s).{0,3}") {
-        let mut text: Vec<char> = PING_PONG.chars().collect();
-        let at = at.min(text.len() - 1);
-        text.splice(at..=at, with.chars());
-        if let Ok(made) = read_text(Goal, &text.into_iter().collect::<String>()) {
-            prop_assert!(play(&made, 1, 1).iter().all(Option::is_some));
-        }
-    }
-
-    #[test]
-    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = read_bytes(Goal, &bytes);
-        let _ = read_bytes(Goal, &[&4223u64.to_le_bytes()[..], &bytes].concat());
-    }
-
-    #[test]
-    fn changed_valid_binary_does_not_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index, cuts: bool) {
-        let mut bytes = encode(&mixed());
-        for (at, with) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = with;
-        }
-        if cuts {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        if let Ok(made) = read_bytes(Goal, &bytes) {
-            prop_assert!(play(&made, 1, 1).iter().all(Option::is_some));
-        }
-    }
 }
 
 #[test]

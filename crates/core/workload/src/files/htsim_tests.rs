@@ -2,7 +2,6 @@ use super::super::testing::{read_text, refused};
 use super::super::{Source, StartUnit, read as read_file};
 use crate::{FailedSwitch, FileFormat::HtsimCm, Start, Trigger, TriggerId, TriggerKind};
 use anabranch_units::Time;
-use proptest::prelude::*;
 
 const CHAIN: &str = "\
 Nodes 16
@@ -189,35 +188,6 @@ fn errors_in_triggers_and_failures_are_reported() {
     refused(HtsimCm, &[(&CHAIN.replace("Nodes 16", "Nodes 5"), 10, "host 5 does not exist in a file for 5")]);
     let again = CHAIN.replace("trigger id 9 oneshot\n", "trigger id 9 oneshot\ntrigger id 9 oneshot\n");
     refused(HtsimCm, &[(&again, 8, "was given before, in line 7")]);
-}
-
-proptest! {
-    #[test]
-    fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
-        let _ = read_text(HtsimCm, &text);
-    }
-
-    #[test]
-    fn words_in_any_order_do_not_panic(
-        words in prop::collection::vec(prop::sample::select(vec![
-            "Nodes", "Connections", "Triggers", "Failures", "0->1", "1->2", "id", "start", "trigger", "size", "msg",
-            "send_done_trigger", "recv_done_trigger", "prio", "oneshot", "multishot", "barrier", "count", "failure",
-            "switch_type", "TOR", "switch_id", "link_id", "0", "1", "2", "\n", "\n", "#",
-        ]), 0..60),
-    ) {
-        let _ = read_text(HtsimCm, &words.join(" "));
-    }
-
-    #[test]
-    fn changed_valid_text_does_not_panic(at in 0usize..400, with in "(?s).{0,3}") {
-        let mut text: Vec<char> = CHAIN.chars().collect();
-        let at = at.min(text.len() - 1);
-        text.splice(at..=at, with.chars());
-        if let Ok(made) = read_text(HtsimCm, &text.into_iter().collect::<String>()) {
-            let flows = made.flows.len() as u32;
-            prop_assert!(made.triggers.iter().all(|t| !t.targets.is_empty() && t.targets.iter().all(|&f| f < flows)));
-        }
-    }
 }
 
 /// Messages of a connection wait for the acknowledgement of the one before, besides their own start or trigger.

@@ -113,7 +113,6 @@ mod tests {
     use super::super::testing::{read_text, refused};
     use crate::{FileFormat::Csv, Start, flow::NO_CLASS};
     use anabranch_units::Time;
-    use proptest::prelude::*;
 
     #[test]
     fn reads_flows_in_any_column_order() {
@@ -154,21 +153,5 @@ mod tests {
             refused(Csv, &[(&with(row), 6, part)]);
         }
         refused(Csv, &[("src,dst,size_bytes,start_ps,class\n0,1,5,0,blk\n", 2, "did you mean `bulk`")]);
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
-            let _ = read_text(Csv, &text);
-        }
-
-        #[test]
-        fn changed_valid_text_does_not_panic(at in 0usize..100, with in "(?s).{0,3}") {
-            let mut text: Vec<char> =
-                "src,dst,size_bytes,start_ps,workload,class\n0,1,5,0,a,data\n2,3,10,7,,\n4,5,1,9,\"b\",bulk\n".chars().collect();
-            let at = at.min(text.len() - 1);
-            text.splice(at..=at, with.chars());
-            let _ = read_text(Csv, &text.into_iter().collect::<String>());
-        }
     }
 }

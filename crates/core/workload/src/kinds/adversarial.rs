@@ -85,7 +85,7 @@ impl WorkloadKind for AdversarialParameters {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{of, traffic, view};
     use std::sync::Arc;
 
     /// Groups of four leaves of two hosts; the link from group g to d is owned by leaf (d - g - 1) mod 4 of g.
@@ -116,7 +116,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_group_of_a_dragonfly_sends_to_the_one_five_further() {
-        let p = AdversarialParameters { start: Time::from_us(2), ..Default::default() };
+        let p = of::<AdversarialParameters>("start=2us");
         let flows = traffic(&p, &low_diameter(7, true), "").unwrap().flows;
         // Groups of 8 hosts: host h to (h + 5 * 8) mod 56, all 56 hosts.
         assert_eq!(flows.len(), 56);
@@ -136,10 +136,10 @@ pub(crate) mod tests {
     fn errors_are_reported() {
         let base = AdversarialParameters::default;
         for (p, hosts, key, part) in [
-            (AdversarialParameters { size: Bytes(0), ..base() }, low_diameter(7, true), "size", "1B or more"),
+            (of::<AdversarialParameters>("size=0B"), low_diameter(7, true), "size", "1B or more"),
             (base(), view(16, 4, 2), "kind", "\"dragonfly\" or \"slim-fly\""),
             (base(), low_diameter(5, true), "offset", "found 5, which leads back"),
-            (AdversarialParameters { offset: 0, ..base() }, low_diameter(7, true), "offset", "no multiple of 7"),
+            (of::<AdversarialParameters>("offset=0"), low_diameter(7, true), "offset", "no multiple of 7"),
         ] {
             let error = traffic(&p, &hosts, "").unwrap_err();
             assert_eq!(error.key.as_deref(), Some(key), "{error}");

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{
         Start, Trigger, TriggerId, TriggerKind,
-        kinds::testing::{traffic, view},
+        kinds::testing::{assert_refused, of, traffic, view},
     };
     use std::collections::BTreeSet;
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_shifted_order_and_the_window() {
-        let p = AllToAllParameters { parallel: 3, start: Time::from_us(1), ..Default::default() };
+        let p = of::<AllToAllParameters>("parallel=3 start=1us");
         let made = traffic(&p, &view(6, 2, 1), "").unwrap();
         // Rank 4 of 6 serves 5, 0, 1, then 2, 3 one by one.
         let own: Vec<_> = made.flows.iter().enumerate().filter(|(_, f)| f.src == 4).collect();
@@ -171,22 +171,19 @@ mod tests {
     #[test]
     fn all_at_once_needs_no_triggers() {
         for parallel in [0, 5, 99] {
-            let made = traffic(&AllToAllParameters { parallel, ..Default::default() }, &view(6, 2, 1), "").unwrap();
+            let made = traffic(&of::<AllToAllParameters>(&format!("parallel={parallel}")), &view(6, 2, 1), "").unwrap();
             assert!(made.triggers.is_empty());
             assert!(made.flows.iter().all(|f| f.start == Start::At(Time::ZERO) && f.on_sent.is_none()));
         }
     }
-
     #[test]
     fn errors_are_reported() {
-        let base = AllToAllParameters::default;
-        for (p, key) in [
-            (AllToAllParameters { size: Bytes(0), ..base() }, "size"),
-            (AllToAllParameters { ranks: Ranks::Number(9), ..base() }, "ranks"),
-            (AllToAllParameters { ranks: Ranks::Number(1), ..base() }, "ranks"),
-            (AllToAllParameters { max_flows: 55, ..base() }, "ranks"),
-        ] {
-            assert_eq!(traffic(&p, &view(8, 4, 1), "").unwrap_err().key.as_deref(), Some(key));
-        }
+        let rows = [
+            ("size=0B", "size", ""),
+            ("ranks=9", "ranks", ""),
+            ("ranks=1", "ranks", ""),
+            ("max_flows=55", "ranks", ""),
+        ];
+        assert_refused::<AllToAllParameters>(&view(8, 4, 1), "", &rows);
     }
 }

@@ -207,7 +207,7 @@ fn shift(traffic: &mut Traffic, first: Time) -> Result<(), WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{assert_refused, of, traffic, view};
 
     fn starts(p: &FileParameters, text: &str) -> Vec<u64> {
         let flows = traffic(p, &view(8, 4, 1), text).unwrap().flows;
@@ -266,50 +266,28 @@ mod tests {
 
     #[test]
     fn groups_of_goal_that_do_not_fit_are_refused() {
-        let base = || FileParameters { path: "a.goal".into(), ..Default::default() };
-        let slice = |to| HostSet::Slice { from: 0, to, step: 1 };
-        let csv = || FileParameters { path: "a.csv".into(), ..Default::default() };
-        for (p, key, part) in [
-            (FileParameters { groups: 0, ..base() }, "groups", "1 or more"),
-            (
-                FileParameters { groups: 5, ..base() },
-                "groups",
-                "5 group(s) of the 2 ranks of a.goal take 10 of 8 hosts",
-            ),
-            (
-                FileParameters { groups: 2, hosts: slice(3), ..base() },
-                "groups",
-                "take 4 of 3 hosts; expected more `hosts`",
-            ),
-            (FileParameters { placement: Placement::Rail, ..base() }, "placement", "no [servers]"),
-            (
-                FileParameters { groups: 2, ..csv() },
-                "groups",
-                "no effect with format = \"csv\", which names hosts; expected 1",
-            ),
-            (FileParameters { hosts: slice(3), ..csv() }, "hosts", "expected \"all\""),
-            (FileParameters { placement: Placement::Random, ..csv() }, "placement", "expected \"packed\""),
-        ] {
-            let error = traffic(&p, &view(8, 4, 1), GOAL).unwrap_err();
-            assert_eq!(error.key.as_deref(), Some(key), "{error}");
-            assert!(error.message.contains(part), "{error}");
-        }
+        let rows = [
+            ("path=a.goal groups=0", "groups", "1 or more"),
+            ("path=a.goal groups=5", "groups", "5 group(s) of the 2 ranks of a.goal take 10 of 8 hosts"),
+            ("path=a.goal groups=2 hosts=0..3", "groups", "take 4 of 3 hosts; expected more `hosts`"),
+            ("path=a.goal placement=rail", "placement", "no [servers]"),
+            ("path=a.csv groups=2", "groups", "no effect with format = \"csv\", which names hosts; expected 1"),
+            ("path=a.csv hosts=0..3", "hosts", "expected \"all\""),
+            ("path=a.csv placement=random", "placement", "expected \"packed\""),
+        ];
+        assert_refused::<FileParameters>(&view(8, 4, 1), GOAL, &rows);
     }
 
     #[test]
     fn errors_are_reported() {
-        let base = || FileParameters { path: "a.csv".into(), ..Default::default() };
-        for (p, key, part) in [
-            (FileParameters::default(), "path", "path of a flow file"),
-            (FileParameters { path: "a.txt".into(), ..base() }, "format", "say which"),
-            (FileParameters { start_unit: Auto::Value(StartUnit::Us), ..base() }, "start_unit", "start_ps"),
-            (FileParameters { start_at: StartAt::First(Time::MAX), ..base() }, "start_at", "213 days"),
-        ] {
-            let error = traffic(&p, &view(8, 4, 1), "src,dst,size_bytes,start_ps\n0,1,5,7\n0,1,5,9\n").unwrap_err();
-            assert_eq!(error.key.as_deref(), Some(key), "{error}");
-            assert!(error.message.contains(part), "{error}");
-        }
-        let error = traffic(&base(), &view(8, 4, 1), "src,dst,size_bytes,start_ps\n0,8,5,7\n").unwrap_err();
+        let rows = [
+            ("", "path", "path of a flow file"),
+            ("path=a.txt", "format", "say which"),
+            ("path=a.csv start_unit=us", "start_unit", "start_ps"),
+        ];
+        assert_refused::<FileParameters>(&view(8, 4, 1), "src,dst,size_bytes,start_ps\n0,1,5,7\n0,1,5,9\n", &rows);
+        let beyond = "src,dst,size_bytes,start_ps\n0,8,5,7\n";
+        let error = traffic(&of::<FileParameters>("path=a.csv"), &view(8, 4, 1), beyond).unwrap_err();
         assert_eq!((error.key.as_deref(), error.place.as_deref()), (Some("path"), Some("a.csv:2")));
     }
 }

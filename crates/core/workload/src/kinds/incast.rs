@@ -106,12 +106,12 @@ impl WorkloadKind for IncastParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{assert_refused, of, traffic, view};
     use std::collections::BTreeSet;
 
     #[test]
     fn every_sender_sends_to_every_receiver() {
-        let p = IncastParameters { senders: Auto::Value(5), receivers: Auto::Value(3), ..Default::default() };
+        let p = of::<IncastParameters>("senders=5 receivers=3");
         let flows = traffic(&p, &view(16, 4, 1), "").unwrap().flows;
         let from: BTreeSet<u32> = flows.iter().map(|f| f.src).collect();
         let to: BTreeSet<u32> = flows.iter().map(|f| f.dst).collect();
@@ -137,22 +137,17 @@ mod tests {
         let flows = traffic(&p, &view(8, 4, 1), "").unwrap().flows;
         assert_eq!(flows.iter().map(|f| f.src).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 4, 5, 6, 7]));
     }
-
     #[test]
     fn errors_are_reported() {
-        let base = IncastParameters::default;
-        for (p, key, part) in [
-            (IncastParameters { size: Bytes(0), ..base() }, "size", "1B or more"),
-            (IncastParameters { senders: Auto::Value(0), ..base() }, "senders", "1 or more"),
-            (IncastParameters { senders: Auto::Value(8), ..base() }, "senders", "more than the 8 hosts"),
-            (IncastParameters { senders: Auto::Value(2), sender_hosts: vec![1], ..base() }, "senders", "1 are listed"),
-            (IncastParameters { sender_hosts: vec![8], ..base() }, "sender_hosts", "0 to 7"),
-            (IncastParameters { sender_hosts: vec![1, 1], ..base() }, "sender_hosts", "twice"),
-            (IncastParameters { sender_hosts: vec![1], receiver_hosts: vec![1], ..base() }, "sender_hosts", "twice"),
-        ] {
-            let error = traffic(&p, &view(8, 4, 1), "").unwrap_err();
-            assert_eq!(error.key.as_deref(), Some(key), "{error}");
-            assert!(error.message.contains(part), "{error}");
-        }
+        let rows = [
+            ("size=0B", "size", "1B or more"),
+            ("senders=0", "senders", "1 or more"),
+            ("senders=8", "senders", "more than the 8 hosts"),
+            ("senders=2 sender_hosts=[1]", "senders", "1 are listed"),
+            ("sender_hosts=[8]", "sender_hosts", "0 to 7"),
+            ("sender_hosts=[1,1]", "sender_hosts", "twice"),
+            ("sender_hosts=[1] receiver_hosts=[1]", "sender_hosts", "twice"),
+        ];
+        assert_refused::<IncastParameters>(&view(8, 4, 1), "", &rows);
     }
 }

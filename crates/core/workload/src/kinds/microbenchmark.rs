@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::kinds::{
         adversarial::tests::low_diameter,
-        testing::{traffic, view},
+        testing::{of, traffic, view},
     };
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn long_flows_may_go_through_the_gateway() {
         // All nine groups but D congested: each gateway has its two hosts and one more global link, whose group may be D.
-        let p = MicrobenchmarkParameters { free_groups: 0, ..Default::default() };
+        let p = of::<MicrobenchmarkParameters>("free_groups=0");
         let made = traffic(&p, &low_diameter(9, true), "").unwrap();
         let destination = made.flows[0].dst / 8;
         let mut leave = 0;
@@ -254,13 +254,17 @@ mod tests {
     #[test]
     fn the_draw_can_be_held_over_seeds() {
         // Test runs have seed 1.
-        let flows = |placement_seed| {
-            let made =
-                traffic(&MicrobenchmarkParameters { placement_seed, ..Default::default() }, &low_diameter(9, true), "");
-            made.unwrap().flows.iter().map(|flow| (flow.src, flow.dst)).collect::<Vec<_>>()
+        let flows = |seed: &str| {
+            let kind = of::<MicrobenchmarkParameters>(&format!("placement_seed={seed}"));
+            traffic(&kind, &low_diameter(9, true), "")
+                .unwrap()
+                .flows
+                .iter()
+                .map(|flow| (flow.src, flow.dst))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(flows(Auto::Value(1)), flows(Auto::Auto));
-        assert_ne!(flows(Auto::Value(2)), flows(Auto::Auto));
+        assert_eq!(flows("1"), flows("auto"));
+        assert_ne!(flows("2"), flows("auto"));
     }
 
     #[test]
@@ -283,7 +287,7 @@ mod tests {
         let base = MicrobenchmarkParameters::default;
         let at = |group| Auto::Value(group);
         for (p, hosts, key, part) in [
-            (MicrobenchmarkParameters { size: Bytes(0), ..base() }, low_diameter(9, true), "size", "1B"),
+            (of::<MicrobenchmarkParameters>("size=0B"), low_diameter(9, true), "size", "1B"),
             (
                 MicrobenchmarkParameters { lead: Time::MAX, start: Time::from_us(1), ..base() },
                 view(4, 2, 1),

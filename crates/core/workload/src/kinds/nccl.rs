@@ -110,12 +110,12 @@ impl WorkloadKind for NcclParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{of, traffic, view};
     use anabranch_settings::{Raw, Setting};
     use plan::{Action, KINDS};
 
     fn ring() -> NcclParameters {
-        NcclParameters { size: Bytes(64 << 10), channels: 1, rounds: 2, ..NcclParameters::default() }
+        of::<NcclParameters>("size=65536B channels=1 rounds=2")
     }
 
     #[test]

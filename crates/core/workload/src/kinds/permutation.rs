@@ -72,11 +72,11 @@ impl WorkloadKind for PermutationParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{assert_refused, of, traffic, view};
 
     #[test]
     fn every_host_sends_once_and_receives_once() {
-        let p = PermutationParameters { scope: Scope::OtherGroup, start: Time::from_us(3), ..Default::default() };
+        let p = of::<PermutationParameters>("scope=other-group start=3us");
         let made = traffic(&p, &view(32, 4, 2), "").unwrap();
         let mut received: Vec<u32> = made.flows.iter().map(|f| f.dst).collect();
         received.sort_unstable();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn rounds_wait_for_each_other() {
-        let p = PermutationParameters { rounds: 3, ..Default::default() };
+        let p = of::<PermutationParameters>("rounds=3");
         let made = traffic(&p, &view(8, 4, 1), "").unwrap();
         assert_eq!((made.flows.len(), made.triggers.len()), (24, 2));
         for (number, flow) in made.flows.iter().enumerate() {
@@ -105,18 +105,14 @@ mod tests {
         let pairs = |round: usize| made.flows[8 * round..8 * round + 8].iter().map(|f| f.dst).collect::<Vec<_>>();
         assert_ne!(pairs(0), pairs(1));
     }
-
     #[test]
     fn errors_are_reported() {
-        let base = PermutationParameters::default;
-        for (p, key) in [
-            (PermutationParameters { size: Bytes(0), ..base() }, "size"),
-            (PermutationParameters { rounds: 0, ..base() }, "rounds"),
-            (PermutationParameters { rounds: u32::MAX, ..base() }, "rounds"),
-            // Six of eight hosts below one leaf.
-            (PermutationParameters { scope: Scope::OtherLeaf, ..base() }, "scope"),
-        ] {
-            assert_eq!(traffic(&p, &view(8, 6, 1), "").unwrap_err().key.as_deref(), Some(key));
-        }
+        let rows = [
+            ("size=0B", "size", ""),
+            ("rounds=0", "rounds", ""),
+            ("rounds=4294967295", "rounds", ""),
+            ("scope=other-leaf", "scope", ""),
+        ];
+        assert_refused::<PermutationParameters>(&view(8, 6, 1), "", &rows);
     }
 }

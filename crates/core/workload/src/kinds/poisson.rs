@@ -125,7 +125,7 @@ impl WorkloadKind for PoissonParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::kinds::testing::{assert_refused, of, traffic, view};
 
     fn at(start: Start) -> u64 {
         match start {
@@ -159,13 +159,7 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential() {
-        let p = PoissonParameters {
-            sizes: "1000B".into(),
-            load: 0.8,
-            duration: Time::from_ms(2),
-            start: Time::from_us(7),
-            ..Default::default()
-        };
+        let p = of::<PoissonParameters>("sizes=1000B load=0.8 duration=2ms start=7us");
         let flows = traffic(&p, &view(8, 4, 1), "").unwrap().flows;
         // 8000 bits at 80 Gb/s: a mean gap of 100 ns.
         let mut gaps = Vec::new();
@@ -188,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_longer_run_has_the_same_flows_and_more() {
-        let short = PoissonParameters { duration: Time::from_us(200), ..Default::default() };
-        let long = PoissonParameters { duration: Time::from_us(400), ..Default::default() };
+        let short = of::<PoissonParameters>("duration=200us");
+        let long = of::<PoissonParameters>("duration=400us");
         let hosts = view(64, 8, 2);
         let (short, long) = (traffic(&short, &hosts, "").unwrap().flows, traffic(&long, &hosts, "").unwrap().flows);
         assert!(long.len() > short.len() && !short.is_empty());
@@ -200,12 +194,7 @@ mod tests {
     fn receivers_keep_to_the_scope_and_a_fast_host_sends_more() {
         let mut hosts = view(8, 2, 2);
         hosts.nic_rate[3] = Rate::gbps(400);
-        let p = PoissonParameters {
-            sizes: "10kB".into(),
-            destinations: Scope::OtherGroup,
-            duration: Time::from_ms(5),
-            ..Default::default()
-        };
+        let p = of::<PoissonParameters>("sizes=10kB destinations=other-group duration=5ms");
         let flows = traffic(&p, &hosts, "").unwrap().flows;
         assert!(flows.iter().all(|f| f.src / 4 != f.dst / 4));
         let of = |host| flows.iter().filter(|f| f.src == host).count() as f64;
@@ -217,13 +206,7 @@ mod tests {
     #[test]
     fn a_limit_on_senders_is_kept_and_changes_nothing_else() {
         // Load 1: a receiver has one sender on average, and without a limit sometimes six.
-        let p = PoissonParameters {
-            sizes: "100kB".into(),
-            load: 1.0,
-            duration: Time::from_us(500),
-            destinations: Scope::OtherGroup,
-            ..Default::default()
-        };
+        let p = of::<PoissonParameters>("sizes=100kB load=1.0 duration=500us destinations=other-group");
         let hosts = view(64, 4, 2);
         let free = traffic(&p, &hosts, "").unwrap().flows;
         // 100,000 B at 100 Gb/s are 8 us.
@@ -248,23 +231,17 @@ mod tests {
         let wide = traffic(&PoissonParameters { max_senders: 64, ..p }, &hosts, "").unwrap().flows;
         assert_eq!(wide, free);
     }
-
     #[test]
     fn errors_are_reported() {
-        let base = PoissonParameters::default;
-        for (p, key, part) in [
-            (PoissonParameters { load: 60.0, ..base() }, "load", "at most 2"),
-            (PoissonParameters { load: 0.0, ..base() }, "load", "above 0"),
-            (PoissonParameters { duration: Time::ZERO, ..base() }, "duration", "above 0"),
-            (PoissonParameters { duration: Time::MAX, start: Time::from_us(1), ..base() }, "start", "213 days"),
-            (PoissonParameters { max_flows: 3, ..base() }, "duration", "`max_flows` allows 3"),
-            (PoissonParameters { sizes: "web".into(), ..base() }, "sizes", "found"),
-            (PoissonParameters { destinations: Scope::OtherGroup, ..base() }, "destinations", "one leaf or group"),
-        ] {
-            let error = traffic(&p, &view(4, 2, 2), "no table").unwrap_err();
-            assert_eq!(error.key.as_deref(), Some(key), "{error}");
-            assert!(error.message.contains(part), "{error}");
-        }
-        assert!(traffic(&base(), &view(1, 1, 1), "").unwrap_err().message.contains("needs two"));
+        let rows = [
+            ("load=60.0", "load", "at most 2"),
+            ("load=0.0", "load", "above 0"),
+            ("duration=0us", "duration", "above 0"),
+            ("max_flows=3", "duration", "`max_flows` allows 3"),
+            ("sizes=web", "sizes", "found"),
+            ("destinations=other-group", "destinations", "one leaf or group"),
+        ];
+        assert_refused::<PoissonParameters>(&view(4, 2, 2), "no table", &rows);
+        assert!(traffic(&PoissonParameters::default(), &view(1, 1, 1), "").unwrap_err().message.contains("needs two"));
     }
 }

@@ -1,6 +1,8 @@
 use super::WorkloadKind;
 use crate::{HostView, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_random::mix;
+use anabranch_settings::{Parameters, SetError};
+use anabranch_testkit::{set_keys, try_set_keys};
 use anabranch_units::Rate;
 
 /// Returns `hosts` hosts, `per_leaf` per leaf, `leaves_per_group` per group, at 100 Gb/s, classes `data` and `bulk`.
@@ -37,4 +39,32 @@ pub(crate) fn traffic(
         templates: view.templates,
         read_file: &|_| Ok(content.as_ref().to_vec()),
     })
+}
+
+/// Returns the parameters of a kind with `KEY=VALUE` pairs.
+pub(crate) fn of<P: Parameters + Default>(pairs: &str) -> P {
+    let mut parameters = P::default();
+    set_keys(&mut parameters, pairs);
+    parameters
+}
+
+/// Asserts that pairs of keys and values are refused, each with its key and words of the message.
+pub(crate) fn assert_refused<P: WorkloadKind + Parameters + Default>(
+    view: &HostView,
+    content: &str,
+    rows: &[(&str, &str, &str)],
+) {
+    for (pairs, key, words) in rows {
+        let mut parameters = P::default();
+        let (found, message) = match try_set_keys(&mut parameters, pairs) {
+            Ok(()) => {
+                let error = traffic(&parameters, view, content).map(|_| ()).expect_err(pairs);
+                (error.key.clone().unwrap_or_default(), error.to_string())
+            }
+            Err(SetError::InvalidValue { key, wrong }) => (key, wrong.to_string()),
+            Err(error) => panic!("{pairs}: {error}"),
+        };
+        assert_eq!(found, *key, "{pairs}: {message}");
+        assert!(message.contains(words), "{pairs}: {message}");
+    }
 }

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::{
         Start, TriggerId, TriggerKind,
-        kinds::testing::{traffic, view},
+        kinds::testing::{assert_refused, of, traffic, view},
     };
 
     #[test]
@@ -175,18 +175,13 @@ mod tests {
         let ends: Vec<_> = made.flows[..4].iter().map(|f| (f.src, f.dst)).collect();
         assert_eq!(ends, [(0, 4), (1, 5), (2, 6), (3, 7)]);
         assert!(made.triggers.iter().all(|t| t.kind == TriggerKind::Barrier(4)));
-        let odd = TrainingRoundsParameters { ranks: Ranks::All, rounds: 1, ..Default::default() };
+        let odd = of::<TrainingRoundsParameters>("ranks=all rounds=1");
         assert_eq!(traffic(&odd, &view(7, 4, 1), "").unwrap().flows.len(), 3);
     }
 
     #[test]
     fn seventeen_rounds_of_four_ranks_are_204_flows_too() {
-        let p = TrainingRoundsParameters {
-            rounds: 17,
-            ranks: Ranks::Number(4),
-            exchange: Exchange::Direct,
-            ..Default::default()
-        };
+        let p = of::<TrainingRoundsParameters>("rounds=17 ranks=4 exchange=direct");
         let made = traffic(&p, &view(8, 4, 1), "").unwrap();
         // 4 * 3 messages per round.
         assert_eq!((made.flows.len(), made.triggers.len()), (17 * 12, 16));
@@ -209,8 +204,7 @@ mod tests {
 
     #[test]
     fn a_ring_crosses_racks_at_every_step() {
-        let p =
-            TrainingRoundsParameters { exchange: Exchange::Ring, ranks: Ranks::All, rounds: 2, ..Default::default() };
+        let p = of::<TrainingRoundsParameters>("exchange=ring ranks=all rounds=2");
         let made = traffic(&p, &view(8, 4, 1), "").unwrap();
         assert_eq!(made.flows.len(), 16);
         assert!(made.flows.iter().all(|f| f.src / 4 != f.dst / 4));
@@ -218,13 +212,7 @@ mod tests {
 
     #[test]
     fn groups_have_hosts_of_their_own() {
-        let p = TrainingRoundsParameters {
-            groups: 3,
-            ranks: Ranks::Number(2),
-            rounds: 2,
-            hosts: HostSet::Slice { from: 0, to: 6, step: 1 },
-            ..Default::default()
-        };
+        let p = of::<TrainingRoundsParameters>("groups=3 ranks=2 rounds=2 hosts=0..6");
         let pairs = |p: &TrainingRoundsParameters| -> Vec<(u32, u32)> {
             traffic(p, &view(8, 3, 1), "").unwrap().flows.iter().map(|flow| (flow.src, flow.dst)).collect()
         };
@@ -240,33 +228,24 @@ mod tests {
     #[test]
     fn sizes_are_drawn_in_the_order_of_groups_and_rounds() {
         let sizes = |groups| {
-            let p = TrainingRoundsParameters {
-                groups,
-                ranks: Ranks::Number(2),
-                rounds: 3,
-                sizes: "web-search".into(),
-                ..Default::default()
-            };
+            let p = of::<TrainingRoundsParameters>(&format!("groups={groups} ranks=2 rounds=3 sizes=web-search"));
             traffic(&p, &view(8, 4, 1), "").unwrap().flows.iter().map(|flow| flow.size).collect::<Vec<_>>()
         };
         let (one, two) = (sizes(1), sizes(2));
         assert_eq!((one.len(), two.len(), &one[..]), (3, 6, &two[..3]));
         assert_ne!(two[..3], two[3..]);
     }
-
     #[test]
     fn errors_are_reported() {
-        let base = TrainingRoundsParameters::default;
-        for (p, key) in [
-            (TrainingRoundsParameters { rounds: 0, ..base() }, "rounds"),
-            (TrainingRoundsParameters { ranks: Ranks::Number(10), ..base() }, "ranks"),
-            (TrainingRoundsParameters { ranks: Ranks::Number(5), ..base() }, "ranks"),
-            (TrainingRoundsParameters { sizes: "no such".into(), ..base() }, "sizes"),
-            (TrainingRoundsParameters { groups: 0, ..base() }, "groups"),
-            (TrainingRoundsParameters { groups: 2, ..base() }, "groups"),
-            (TrainingRoundsParameters { max_flows: 203, ..base() }, "rounds"),
-        ] {
-            assert_eq!(traffic(&p, &view(8, 4, 1), "bad").unwrap_err().key.as_deref(), Some(key));
-        }
+        let rows = [
+            ("rounds=0", "rounds", ""),
+            ("ranks=10", "ranks", ""),
+            ("ranks=5", "ranks", ""),
+            ("sizes=unknown", "sizes", ""),
+            ("groups=0", "groups", ""),
+            ("groups=2", "groups", ""),
+            ("max_flows=203", "rounds", ""),
+        ];
+        assert_refused::<TrainingRoundsParameters>(&view(8, 4, 1), "bad", &rows);
     }
 }

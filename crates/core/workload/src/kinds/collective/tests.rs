@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Flow, Schedule, Start, TriggerId, TriggerKind, Work,
-    kinds::testing::{traffic, view},
+    kinds::testing::{assert_refused, of, traffic, view},
 };
 use anabranch_settings::Raw;
 use proptest::prelude::*;
@@ -40,12 +40,7 @@ fn check(made: &Traffic) {
 
 #[test]
 fn a_ring_of_four_passes_its_chunks_around() {
-    let p = CollectiveParameters {
-        size: Bytes(1000),
-        ranks: Ranks::Number(4),
-        start: Time::from_us(1),
-        ..Default::default()
-    };
+    let p = of::<CollectiveParameters>("size=1000B ranks=4 start=1us");
     let made = traffic(&p, &view(8, 4, 1), "").unwrap();
     check(&made);
     // 2(n-1) = 6 steps of 4 messages of S/n = 250 B.
@@ -68,14 +63,8 @@ fn a_ring_of_four_passes_its_chunks_around() {
 
 #[test]
 fn the_ring_of_spritz_has_255_acknowledged_sends_per_chain() {
-    let p = CollectiveParameters {
-        ranks: Ranks::Number(128),
-        placement: Placement::Random,
-        steps: Auto::Value(255),
-        trigger: Auto::Value(TriggeredBy::Acknowledged),
-        message_size: Auto::Value(Bytes(4 << 20)),
-        ..Default::default()
-    };
+    let p =
+        of::<CollectiveParameters>("ranks=128 placement=random steps=255 trigger=acknowledged message_size=4194304B");
     let made = traffic(&p, &view(1056, 4, 8), "").unwrap();
     check(&made);
     assert_eq!(made.flows.len(), 128 * 255);
@@ -92,12 +81,7 @@ fn the_ring_of_spritz_has_255_acknowledged_sends_per_chain() {
 
 #[test]
 fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
-    let p = CollectiveParameters {
-        algorithm: named("recursive-doubling"),
-        size: Bytes(4 << 20),
-        ranks: Ranks::Number(128),
-        ..Default::default()
-    };
+    let p = of::<CollectiveParameters>("algorithm=recursive-doubling size=4194304B ranks=128");
     let made = traffic(&p, &view(128, 4, 8), "").unwrap();
     check(&made);
     assert_eq!(made.flows.len(), 7 * 128);
@@ -111,12 +95,7 @@ fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
 
 #[test]
 fn halving_doubling_moves_twice_the_vector_less_two_shares() {
-    let p = CollectiveParameters {
-        algorithm: named("halving-doubling"),
-        size: Bytes(1 << 20),
-        ranks: Ranks::Number(16),
-        ..Default::default()
-    };
+    let p = of::<CollectiveParameters>("algorithm=halving-doubling size=1048576B ranks=16");
     let made = traffic(&p, &view(16, 4, 1), "").unwrap();
     check(&made);
     assert_eq!(made.flows.len(), 8 * 16);
@@ -188,7 +167,7 @@ fn keys_have_effect_where_they_are_declared() {
 
 #[test]
 fn channels_share_the_vector() {
-    let p = CollectiveParameters { size: Bytes(1000), channels: 3, ..Default::default() };
+    let p = of::<CollectiveParameters>("size=1000B channels=3");
     let made = traffic(&p, &view(4, 2, 1), "").unwrap();
     check(&made);
     assert_eq!(made.flows.len(), 3 * 24);
@@ -199,13 +178,7 @@ fn channels_share_the_vector() {
 
 #[test]
 fn an_all_to_all_has_a_window() {
-    let p = CollectiveParameters {
-        algorithm: named("all-to-all"),
-        size: Bytes(6000),
-        parallel: 2,
-        order: Order::Random,
-        ..Default::default()
-    };
+    let p = of::<CollectiveParameters>("algorithm=all-to-all size=6000B parallel=2 order=random");
     let made = traffic(&p, &view(6, 2, 1), "").unwrap();
     assert_eq!((made.flows.len(), made.triggers.len()), (30, 6));
     // S/n = 1000 B; two of five messages of a rank start at once.
@@ -218,31 +191,29 @@ fn an_all_to_all_has_a_window() {
 
 #[test]
 fn errors_are_reported() {
-    let base = CollectiveParameters::default;
-    let doubling = || CollectiveParameters { algorithm: named("recursive-doubling"), ..base() };
-    let all_to_all = || CollectiveParameters { algorithm: named("all-to-all"), ..base() };
-    for (p, key, part) in [
-        (CollectiveParameters { size: Bytes(0), ..base() }, "size", "1B or more"),
-        (CollectiveParameters { message_size: Auto::Value(Bytes(0)), ..base() }, "message_size", "1B or more"),
-        (CollectiveParameters { steps: Auto::Value(0), ..base() }, "steps", "1 or more"),
-        (CollectiveParameters { channels: 0, ..base() }, "channels", "1 or more"),
-        (CollectiveParameters { parallel: 4, ..base() }, "parallel", "no effect with ring-allreduce, expected 0"),
-        (CollectiveParameters { order: Order::Random, ..base() }, "order", "no effect with ring-allreduce"),
-        (CollectiveParameters { steps: Auto::Value(3), ..all_to_all() }, "steps", "no effect with all-to-all"),
-        (CollectiveParameters { channels: 2, ..all_to_all() }, "channels", "no effect with all-to-all"),
-        (CollectiveParameters { ranks: Ranks::Number(1), ..base() }, "ranks", "2 or more"),
-        (CollectiveParameters { ranks: Ranks::Number(13), ..base() }, "ranks", "at most the 12 hosts"),
-        (CollectiveParameters { ranks: Ranks::Number(100), ..doubling() }, "ranks", "such as 64 or 128"),
+    let rows = [
+        ("size=0B", "size", "1B or more"),
+        ("message_size=0B", "message_size", "1B or more"),
+        ("steps=0", "steps", "1 or more"),
+        ("channels=0", "channels", "1 or more"),
+        ("parallel=4", "parallel", "no effect with ring-allreduce, expected 0"),
+        ("order=random", "order", "no effect with ring-allreduce"),
+        ("algorithm=all-to-all steps=3", "steps", "no effect with all-to-all"),
+        ("algorithm=all-to-all channels=2", "channels", "no effect with all-to-all"),
+        ("ranks=1", "ranks", "2 or more"),
+        ("ranks=13", "ranks", "at most the 12 hosts"),
+        ("algorithm=recursive-doubling ranks=100", "ranks", "such as 64 or 128"),
         // All twelve hosts are no power of two, and there are no 16.
-        (doubling(), "ranks", "found all, 12, expected a power of two for recursive-doubling, such as 8"),
-        (CollectiveParameters { max_flows: 263, ..base() }, "ranks", "makes 264 flows"),
-        (CollectiveParameters { steps: Auto::Value(u32::MAX), ..base() }, "ranks", "`max_flows`"),
-        (CollectiveParameters { max_flows: 131, ..all_to_all() }, "ranks", "makes 132 flows"),
-    ] {
-        let error = traffic(&p, &view(12, 4, 1), "").unwrap_err();
-        assert_eq!(error.key.as_deref(), Some(key), "{error}");
-        assert!(error.message.contains(part), "{error}");
-    }
+        (
+            "algorithm=recursive-doubling",
+            "ranks",
+            "found all, 12, expected a power of two for recursive-doubling, such as 8",
+        ),
+        ("max_flows=263", "ranks", "makes 264 flows"),
+        ("steps=4294967295", "ranks", "`max_flows`"),
+        ("algorithm=all-to-all max_flows=131", "ranks", "makes 132 flows"),
+    ];
+    assert_refused::<CollectiveParameters>(&view(12, 4, 1), "", &rows);
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Flow, Work,
-    kinds::testing::{traffic, view},
+    kinds::testing::{assert_refused, of, traffic, view},
 };
 
 fn sent(flows: &[Flow], of: impl Fn(&&Flow) -> bool) -> (usize, u64) {
@@ -13,16 +13,7 @@ fn sent(flows: &[Flow], of: impl Fn(&&Flow) -> bool) -> (usize, u64) {
 /// between stages, gradients of layers/pp/tp of the model among replicas.
 #[test]
 fn bytes_are_those_of_megatron() {
-    let p = TrainingStepParameters {
-        layers: 8,
-        dp: 2,
-        tp: 4,
-        pp: 2,
-        microbatches: 3,
-        activations: Bytes(4000),
-        gradients: Bytes(16_000),
-        ..Default::default()
-    };
+    let p = of::<TrainingStepParameters>("layers=8 dp=2 tp=4 pp=2 microbatches=3 activations=4000B gradients=16000B");
     let made = traffic(&p, &view(16, 4, 1), "").unwrap();
     assert_eq!(made.flows.len() as u128, p.step().messages());
     // Rank (p * dp + d) * tp + t is host: stage = host / 8, replica = host / 4 % 2, part = host % 4.
@@ -44,7 +35,7 @@ fn bytes_are_those_of_megatron() {
 /// Two stages of one layer, two replicas, two ranks per layer: messages in sequence.
 #[test]
 fn longest_chain_is_counted_by_hand() {
-    let p = TrainingStepParameters { layers: 2, microbatches: 1, ..Default::default() };
+    let p = of::<TrainingStepParameters>("layers=2 microbatches=1");
     let made = traffic(&p, &view(8, 4, 1), "").unwrap();
     let job = made.grouped.unwrap();
     let schedule = job.schedule(0);
@@ -73,25 +64,17 @@ fn fused_layers_send_the_same_bytes_in_fewer_messages() {
 
 #[test]
 fn errors_name_a_remedy() {
-    let base = || TrainingStepParameters { ranks: Ranks::Number(8), ..Default::default() };
-    for (p, key, part) in [
-        (TrainingStepParameters { layers: 0, ..base() }, "layers", "found 0, expected 1 or more"),
-        (TrainingStepParameters { tp: 0, ..base() }, "tp", "1 or more"),
-        (TrainingStepParameters { layers: 9, ..base() }, "layers", "found 9, expected a multiple of pp = 2"),
-        (TrainingStepParameters { fused_layers: 3, ..base() }, "fused_layers", "a divisor of the 4 layers of a stage"),
-        (TrainingStepParameters { buckets: 3, ..base() }, "buckets", "a divisor of the 4 parts"),
-        (TrainingStepParameters { dp: 1, buckets: 2, ranks: Ranks::Number(4), ..base() }, "buckets", "1, since dp = 1"),
-        (
-            TrainingStepParameters { dp: 4, ..base() },
-            "ranks",
-            "found 8, but dp x tp x pp = 4 x 2 x 2 = 16; expected `ranks = 16`",
-        ),
-        (TrainingStepParameters { ranks: Ranks::All, ..base() }, "ranks", "found all, 12, but dp x tp x pp"),
-        (TrainingStepParameters { activations: Bytes(0), ..base() }, "activations", "1B or more"),
-        (TrainingStepParameters { max_flows: 10, ..base() }, "layers", "`max_flows` allows 10"),
-    ] {
-        let error = traffic(&p, &view(12, 4, 1), "").unwrap_err();
-        assert_eq!(error.key.as_deref(), Some(key), "{error}");
-        assert!(error.message.contains(part), "{error}");
-    }
+    let rows = [
+        ("ranks=8 layers=0", "layers", "found 0, expected 1 or more"),
+        ("ranks=8 tp=0", "tp", "1 or more"),
+        ("ranks=8 layers=9", "layers", "found 9, expected a multiple of pp = 2"),
+        ("ranks=8 fused_layers=3", "fused_layers", "a divisor of the 4 layers of a stage"),
+        ("ranks=8 buckets=3", "buckets", "a divisor of the 4 parts"),
+        ("dp=1 buckets=2 ranks=4", "buckets", "1, since dp = 1"),
+        ("ranks=8 dp=4", "ranks", "found 8, but dp x tp x pp = 4 x 2 x 2 = 16; expected `ranks = 16`"),
+        ("ranks=all", "ranks", "found all, 12, but dp x tp x pp"),
+        ("ranks=8 activations=0B", "activations", "1B or more"),
+        ("ranks=8 max_flows=10", "layers", "`max_flows` allows 10"),
+    ];
+    assert_refused::<TrainingStepParameters>(&view(12, 4, 1), "", &rows);
 }
