@@ -2,59 +2,10 @@ use anabranch_random::Stream;
 
 const MAX_BYTES: usize = 1 << 16;
 /// Numbers at the limits of arithmetic.
-const NUMBERS: &[&str] = &[
-    "0",
-    "-1",
-    "1",
-    "255",
-    "65536",
-    "2147483648",
-    "4294967296",
-    "9223372036854775807",
-    "18446744073709551615",
-    "18446744073709551616",
-    "1e308",
-    "1e999",
-    "nan",
-    "inf",
-    "0.000000000000000001",
-];
-const TOKENS: &[&str] = &[
-    "\n",
-    "\r\n",
-    "\0",
-    "\"",
-    "'",
-    "[[",
-    "]]",
-    "[",
-    "]",
-    "{",
-    "}",
-    "=",
-    ",",
-    ";",
-    ":",
-    "#",
-    "..",
-    "->",
-    "*",
-    "kind",
-    "auto",
-    "true",
-    "rank ",
-    "requires ",
-    "send ",
-    "Nodes ",
-    "Connections ",
-    "ps",
-    "Gbps",
-    "MiB",
-    "bdp",
-    "\u{202e}",
-    "\u{1b}[2J",
-    "训练",
-];
+const NUMBERS: &str = "0 -1 1 255 65536 2147483648 4294967296 9223372036854775807 18446744073709551615 \
+                       18446744073709551616 1e308 1e999 nan inf 0.000000000000000001";
+const TOKENS: &str = "\n|\r\n|\0|\"|'|[[|]]|[|]|{|}|=|,|;|:|#|..|->|*|kind|auto|true|rank |requires |send |Nodes |\
+                      Connections |ps|Gbps|MiB|bdp|\u{202e}|\u{1b}[2J|训练";
 
 /// Mutates an input in one to four places; `other` is another input of the same target.
 pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
@@ -80,13 +31,9 @@ pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
                 let from = bytes[at..].iter().position(u8::is_ascii_digit).map_or(at, |of| at + of);
                 let to =
                     bytes[from..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |of| from + of);
-                let number = NUMBERS[draws.below(NUMBERS.len() as u64) as usize];
-                bytes.splice(from..to, number.bytes());
+                bytes.splice(from..to, one_of(NUMBERS, ' ', draws).bytes());
             }
-            8 => {
-                let token = TOKENS[draws.below(TOKENS.len() as u64) as usize];
-                bytes.splice(at..at, token.bytes());
-            }
+            8 => drop(bytes.splice(at..at, one_of(TOKENS, '|', draws).bytes())),
             _ => {
                 let width = 1 << draws.below(4);
                 let number = [0, 1, u64::MAX, u64::MAX / 2, draws.bits()][draws.below(5) as usize].to_be_bytes();
@@ -97,4 +44,9 @@ pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
     }
     bytes.truncate(MAX_BYTES);
     bytes
+}
+
+fn one_of<'a>(words: &'a str, separator: char, draws: &mut Stream) -> &'a str {
+    let count = words.split(separator).count() as u64;
+    words.split(separator).nth(draws.below(count) as usize).unwrap_or_default()
 }

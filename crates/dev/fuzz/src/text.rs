@@ -8,8 +8,8 @@ use anabranch_study::{pcap, sweep::over};
 use anabranch_topology::{FileFormat as TopologyFormat, FileParameters as TopologyFile, TopologyParameters};
 use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, PacketsOrPasses, Rate, Time};
 use anabranch_workload::{
-    FileFormat, FileParameters, FlowSet, GeneratedAs, HostView, Medium, ServerParameters, SizeDistribution, Start,
-    WorkloadParameters, generate_all,
+    FileFormat, FileParameters, Flow, FlowSet, GeneratedAs, HostView, Medium, ServerParameters, SizeDistribution,
+    Start, TriggerId, TriggerKind, WorkloadParameters, generate_all,
 };
 use std::{io::ErrorKind, path::Path};
 
@@ -27,7 +27,11 @@ pub(crate) fn scenario(bytes: &[u8]) {
                 Err(error) => panic!("does not read back: {error}\n{written}"),
             }
         }
-        Err(error) => drop((error.line_column(), error.to_string(), error.remedy())),
+        Err(error) => {
+            let _ = (error.line_column(), error.remedy());
+            let shown = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor());
+            assert!(shown.render_report(&mut String::new(), &error).is_ok(), "{error}");
+        }
     }
 }
 
@@ -96,8 +100,39 @@ fn flows(format: FileFormat, bytes: &[u8]) {
         for flow in &made.flows.flows {
             assert!(flow.src < HOSTS && flow.dst < HOSTS && flow.src != flow.dst && flow.size > 0, "{flow:?}");
         }
+        let flows = made.flows.flows.len();
+        assert_eq!(started(&made.flows), flows, "some of {flows} flows never start");
         on_servers(made.flows);
     }
+}
+
+/// Returns the number of flows that start, if every flow ends.
+fn started(set: &FlowSet) -> usize {
+    let (mut activations, mut started) = (vec![0; set.triggers.len()], 0);
+    let mut open: Vec<TriggerId> = Vec::new();
+    let start = |flow: &Flow, open: &mut Vec<TriggerId>| open.extend(flow.on_sent.into_iter().chain(flow.on_received));
+    for flow in set.flows.iter().filter(|flow| matches!(flow.start, Start::At(_))) {
+        started += 1;
+        start(flow, &mut open);
+    }
+    open.extend((0..).map(TriggerId).zip(&set.triggers).filter(|(_, trigger)| trigger.at.is_some()).map(|(id, _)| id));
+    while let Some(TriggerId(number)) = open.pop() {
+        let trigger = &set.triggers[number as usize];
+        let count = &mut activations[number as usize];
+        *count += 1;
+        let fired: &[u32] = match trigger.kind {
+            TriggerKind::Multishot => trigger.targets.get(*count - 1..*count).unwrap_or_default(),
+            TriggerKind::Oneshot if *count == 1 => &trigger.targets,
+            TriggerKind::Barrier(all) if *count == all as usize => &trigger.targets,
+            _ => continue,
+        };
+        open.extend(trigger.begun.iter().chain(&trigger.next));
+        for target in fired {
+            started += 1;
+            start(&set.flows[*target as usize], &mut open);
+        }
+    }
+    started
 }
 
 /// Maps flows to those of 4 servers with 4 GPUs and 2 NICs each.
@@ -140,6 +175,18 @@ pub(crate) fn topology(bytes: &[u8]) {
         let read = |_: &str| if text.is_empty() { Err(ErrorKind::NotFound.into()) } else { Ok(text.to_string()) };
         if let Ok(topology) = TopologyParameters::File(file).build(&read) {
             assert!(topology.links.iter().all(|link| link.from != link.to), "a link from a node to itself");
+            assert!(
+                topology.hosts >= 2 && (0..topology.hosts).all(|host| topology.edge_switch(host).0 >= topology.hosts)
+            );
+            if topology.hosts <= 64 && topology.switches() <= 64 {
+                let summary = topology.summary(4160, 64);
+                assert!(summary.base_rtt > Time::ZERO && summary.paths.iter().all(|pair| pair.paths > 0));
+                let dead = vec![false; topology.links.len()];
+                for (from, to) in [(0, topology.hosts - 1), (topology.hosts - 1, 0)] {
+                    topology.dead_paths(topology.edge_switch(from), topology.edge_switch(to), &dead);
+                }
+                anabranch_topology::partition(&topology, 3);
+            }
         }
     }
 }
