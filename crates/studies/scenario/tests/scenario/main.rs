@@ -4,7 +4,6 @@ mod citations;
 mod dead_ends;
 mod explained;
 mod foreign;
-mod fuzz;
 mod mistakes;
 mod schema;
 mod servers;
