@@ -14,9 +14,12 @@ use crate::{
     progress::ProgressDisplay,
     table::Table,
 };
-use anabranch_report::{Agreement, Inputs, METRICS, Metric, Side, significant_digits, write_agreement};
+use anabranch_report::{
+    Agreement, Inputs, Side,
+    metric::{Metric, MetricError},
+    significant_digits, write_agreement,
+};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
-use anabranch_settings::nearest;
 use anabranch_study::{
     compare::{ComparePlan, Permission, Request, draw},
     hold::Hold,
@@ -49,7 +52,7 @@ pub(crate) struct Agree {
 pub(super) struct ComparisonRequest<'a> {
     pub(super) request: Request,
     /// Metric to judge; `None`: completion time where flows wait for each other, else mean FCT.
-    pub(super) metric: Option<&'static Metric>,
+    pub(super) metric: Option<Metric>,
     pub(super) permission: Permission,
     pub(super) options: &'a RunOptions,
     /// Unfinished flows are a failure.
@@ -89,15 +92,14 @@ pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Re
     }
 }
 
-fn metric(name: &str) -> Result<&'static Metric, ScenarioError> {
-    Metric::named(name).ok_or_else(|| {
-        let names = || METRICS.iter().map(|metric| metric.name);
-        let error = ScenarioError::new(format!(
-            "--metric: unknown metric `{name}`; allowed are {}",
-            names().collect::<Vec<_>>().join(", ")
-        ));
-        nearest(name, names()).map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?")))
-    })
+fn metric(name: &str) -> Result<Metric, ScenarioError> {
+    Metric::read(name).map_err(|error| metric_error("--metric", &error))
+}
+
+/// Returns the message for an option with a metric that does not exist.
+pub(super) fn metric_error(option: &str, error: &MetricError) -> ScenarioError {
+    let message = ScenarioError::new(format!("{option}: {error}"));
+    error.nearest.as_ref().map_or(message.clone(), |near| message.help(format!("did you mean `{near}`?")))
 }
 
 pub(super) fn compare_backends(
@@ -137,7 +139,7 @@ pub(super) fn compare_backends(
         ended(&compared, plan.jobs.len())?;
     }
     let inputs = Inputs::of(scenario.inputs());
-    let (schemes, metric) = (&plans[0].schemes, requested.metric);
+    let (schemes, metric) = (&plans[0].schemes, requested.metric.as_ref());
     let unlike = unlike(scenario, backends)?;
     let options = requested.options;
     let agreement = write_and_print_agreement(&sides, schemes, metric, unlike, &directory, inputs, options)?;
@@ -160,7 +162,7 @@ pub(super) fn unlike(scenario: &Scenario, backends: &[&BackendEntry]) -> Result<
 pub(super) fn write_and_print_agreement(
     sides: &[Side],
     schemes: &[String],
-    metric: Option<&'static Metric>,
+    metric: Option<&Metric>,
     unlike: Vec<String>,
     directory: &Path,
     inputs: Inputs,

@@ -1,6 +1,6 @@
 use super::{
     against::{earlier, print_changes},
-    agree::{ComparisonRequest, compare_backends},
+    agree::{ComparisonRequest, compare_backends, metric_error},
     plan_runs::{Seen, ended, run_plan},
     request::{directory, request, require_finished, runs_failed, stem},
     run::print_result_paths,
@@ -167,7 +167,9 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         }
     }
     print_result_paths(&directory, &page);
-    let checked: Vec<Checked> = assertions.iter().map(|assertion| assertion.check(comparison)).collect();
+    let rows = plan.side(&directory, &compared).runs;
+    let checked: Vec<Checked> =
+        assertions.iter().map(|assertion| assertion.check(comparison, &rows)).collect::<Result<_, _>>()?;
     checked.iter().for_each(|checked| note(&assertion_text(checked)));
     ended(&compared, runs)?;
     if arguments.strict {
@@ -180,14 +182,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
 }
 
 fn assertion(text: &str, schemes: &[String]) -> Result<Assertion, ScenarioError> {
-    let nearest = |found: &str, names: &[&str]| anabranch_settings::nearest(found, names.iter().copied());
-    Assertion::parse(text, schemes, nearest).map_err(|error| {
-        let message = ScenarioError::new(format!("--assert '{text}': {error}"));
-        match error.nearest {
-            Some(near) => message.help(format!("did you mean `{near}`?")),
-            None => message,
-        }
-    })
+    Assertion::parse(text, schemes).map_err(|error| metric_error(&format!("--assert '{text}'"), &error))
 }
 
 fn assertion_text(checked: &Checked) -> String {

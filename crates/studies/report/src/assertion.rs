@@ -1,12 +1,19 @@
 //! Checks of a comparison for scripts: `prime.slowdown_p99 < 2`.
 
-use crate::comparison::{ALL, Comparison, METRICS, Metric};
-use std::fmt;
+use crate::{
+    comparison::{ALL, Comparison},
+    error::ReportError,
+    metric::{Metric, MetricError, RunData},
+    statistics::mean,
+    summary::Summary,
+};
+use anabranch_settings::nearest;
+use std::{collections::BTreeMap, fmt, iter, path::PathBuf};
 
 /// A statement `LEFT OP RIGHT` about the means of a comparison.
 ///
-/// A side is a number, `SCHEME.METRIC`, `SCHEME.WORKLOAD.METRIC`, or a number times one of these: `0.9 * ecmp.fct_p99`. The
-/// operators are `<`, `<=`, `>` and `>=`.
+/// A side is a number, `SCHEME.METRIC`, `SCHEME.WORKLOAD.METRIC`, or a number times one of these: `0.9 * ecmp.fct_p99`. A
+/// metric is one of [`Metric`]. The operators are `<`, `<=`, `>` and `>=`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
@@ -25,7 +32,7 @@ struct Side {
 struct Quantity {
     scheme: String,
     workload: String,
-    metric: &'static str,
+    metric: Metric,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,37 +56,16 @@ pub struct Checked {
     pub text: String,
 }
 
-/// An invalid assertion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AssertionError {
-    /// What was found and what is allowed.
-    pub message: String,
-    /// The nearest valid choice.
-    pub nearest: Option<String>,
-}
-
-impl fmt::Display for AssertionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for AssertionError {}
-
-fn wrong<T>(message: impl Into<String>) -> Result<T, AssertionError> {
-    Err(AssertionError { message: message.into(), nearest: None })
+fn wrong<T>(message: impl Into<String>) -> Result<T, MetricError> {
+    Err(MetricError { message: message.into(), nearest: None })
 }
 
 impl Assertion {
-    /// Reads an assertion about a comparison of `schemes`; `nearest` returns the closest of several names.
+    /// Reads an assertion about a comparison of `schemes`.
     ///
     /// # Errors
-    /// [`AssertionError`] if it is no comparison of two sides, or names a scheme or metric that does not exist.
-    pub fn parse(
-        text: &str,
-        schemes: &[String],
-        nearest: fn(&str, &[&str]) -> Option<String>,
-    ) -> Result<Self, AssertionError> {
+    /// [`MetricError`] if it is no comparison of two sides, or names a scheme or metric that does not exist.
+    pub fn parse(text: &str, schemes: &[String]) -> Result<Self, MetricError> {
         let found = OPERATORS
             .iter()
             .filter_map(|(sign, operator)| Some((text.find(sign)?, *sign, *operator)))
@@ -87,7 +73,7 @@ impl Assertion {
         let Some((at, sign, operator)) = found else {
             return wrong("found no operator, expected SCHEME.METRIC < NUMBER; operators are <, <=, > and >=");
         };
-        let side = |text: &str| Side::parse(text.trim(), schemes, nearest);
+        let side = |text: &str| Side::parse(text.trim(), schemes);
         let (left, right) = (side(&text[..at])?, side(&text[at + sign.len()..])?);
         if left.of.is_none() && right.of.is_none() {
             return wrong("found two numbers, expected SCHEME.METRIC on a side");
@@ -95,9 +81,13 @@ impl Assertion {
         Ok(Assertion { text: text.trim().to_string(), left, operator, right })
     }
 
-    /// Checks it. A side with unfinished flows, without a value, or with a metric that was not measured is unknown.
-    pub fn check(&self, comparison: &Comparison) -> Checked {
-        let values = [self.left.value(comparison), self.right.value(comparison)];
+    /// Checks it by the comparison of `runs`, each with its directory. A side with unfinished flows, without a value, or
+    /// with a metric that was not measured is unknown.
+    ///
+    /// # Errors
+    /// [`ReportError`] if rows cannot be read.
+    pub fn check(&self, comparison: &Comparison, runs: &[(Summary, PathBuf)]) -> Result<Checked, ReportError> {
+        let values = [self.left.value(comparison, runs)?, self.right.value(comparison, runs)?];
         let holds = match &values {
             [Ok(left), Ok(right)] => Some(match self.operator {
                 Operator::Below => left < right,
@@ -116,16 +106,14 @@ impl Assertion {
                 Err(reason) => format!("{side} is unknown: {reason}"),
             })
             .collect();
-        Checked { holds, text: format!("{}: {}", self.text, found.join(", ")) }
+        Ok(Checked { holds, text: format!("{}: {}", self.text, found.join(", ")) })
     }
 }
 
+const NOT_MEASURED: &str = "it was not measured";
+
 impl Side {
-    fn parse(
-        text: &str,
-        schemes: &[String],
-        nearest: fn(&str, &[&str]) -> Option<String>,
-    ) -> Result<Side, AssertionError> {
+    fn parse(text: &str, schemes: &[String]) -> Result<Side, MetricError> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
         if let Some(factor) = number(text) {
             return Ok(Side { factor, of: None });
@@ -145,41 +133,63 @@ impl Side {
         let Some(scheme) = scheme else {
             let found = name.split('.').next().unwrap_or(name);
             let known: Vec<&str> = schemes.iter().map(String::as_str).collect();
-            return Err(AssertionError {
-                message: format!(
-                    "found `{name}`, expected a number or SCHEME.METRIC; the schemes are {}",
-                    known.join(", ")
-                ),
-                nearest: nearest(found, &known),
-            });
+            let message =
+                format!("found `{name}`, expected a number or SCHEME.METRIC; the schemes are {}", known.join(", "));
+            return Err(MetricError { message, nearest: nearest(found, known.iter().copied()) });
         };
         let rest = &name[scheme.len() + 1..];
-        let (workload, metric) = rest.rsplit_once('.').unwrap_or((ALL, rest));
-        let Some(metric) = Metric::named(metric) else {
-            let known: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
-            return Err(AssertionError {
-                message: format!("no metric is called `{metric}`; metrics are {}", known.join(", ")),
-                nearest: nearest(metric, &known),
-            });
+        // Names of metrics may contain dots too: the longest one counts.
+        let splits = rest.match_indices('.').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
+        let found = iter::once((ALL, rest)).chain(splits).find_map(|(of, name)| Some((of, Metric::read(name).ok()?)));
+        let (workload, metric) = match found {
+            Some(found) => found,
+            None => (ALL, Metric::read(rest.rsplit('.').next().unwrap_or(rest))?),
         };
-        Ok(Side {
-            factor,
-            of: Some(Quantity { scheme: scheme.clone(), workload: workload.into(), metric: metric.name }),
+        Ok(Side { factor, of: Some(Quantity { scheme: scheme.clone(), workload: workload.into(), metric }) })
+    }
+
+    /// Returns the value, or the reason why it is unknown.
+    fn value(&self, comparison: &Comparison, runs: &[(Summary, PathBuf)]) -> Result<Result<f64, String>, ReportError> {
+        let Some(Quantity { scheme, workload, metric }) = &self.of else { return Ok(Ok(self.factor)) };
+        let known = comparison.workloads();
+        if !known.contains(&workload.as_str()) {
+            return Ok(Err(format!("no workload is called `{workload}`; workloads are {}", known.join(", "))));
+        }
+        if metric.compared().is_none() {
+            return self.of_runs(comparison, runs, metric, workload, scheme);
+        }
+        let Some(row) = comparison.row(workload, scheme, metric.name()) else { return Ok(Err("it has no run".into())) };
+        let Some(mean) = row.mean else { return Ok(Err(NOT_MEASURED.into())) };
+        Ok(match row.ranks() {
+            true => Ok(self.factor * mean),
+            false => Err(format!("{} flows did not finish", row.unfinished_flows)),
         })
     }
 
-    fn value(&self, comparison: &Comparison) -> Result<f64, String> {
-        let Some(Quantity { scheme, workload, metric }) = &self.of else { return Ok(self.factor) };
-        let known = comparison.workloads();
-        if !known.contains(&workload.as_str()) {
-            return Err(format!("no workload is called `{workload}`; workloads are {}", known.join(", ")));
+    /// As [`Side::value`], of a metric that is not in the comparison: the mean over the seeds compared.
+    fn of_runs(
+        &self,
+        comparison: &Comparison,
+        runs: &[(Summary, PathBuf)],
+        metric: &Metric,
+        workload: &str,
+        scheme: &str,
+    ) -> Result<Result<f64, String>, ReportError> {
+        let mut values = vec![];
+        let counts =
+            |run: &&(Summary, PathBuf)| run.0.scheme == scheme && comparison.compared_seeds.contains(&run.0.seed);
+        for (_, place) in runs.iter().filter(counts) {
+            let data = RunData::read(place, iter::once(metric), BTreeMap::new())?;
+            let Some(value) = data.and_then(|data| metric.value(&data, workload, ALL)) else {
+                return Ok(Err(NOT_MEASURED.into()));
+            };
+            values.push(value);
         }
-        let Some(row) = comparison.row(workload, scheme, metric) else { return Err("it has no run".into()) };
-        let Some(mean) = row.mean else { return Err("it was not measured".into()) };
-        match row.ranks() {
-            true => Ok(self.factor * mean),
-            false => Err(format!("{} flows did not finish", row.unfinished_flows)),
-        }
+        Ok(match mean(&values) {
+            Some(mean) if mean.is_finite() => Ok(self.factor * mean),
+            Some(_) => Err("flows did not finish".into()),
+            None => Err("it has no run".into()),
+        })
     }
 }
 

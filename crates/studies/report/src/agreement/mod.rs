@@ -8,10 +8,10 @@ pub use explain::Explanation;
 pub use model::{Agreement, AgreementRow, Side, Verdict};
 
 use crate::{
-    comparison::Metric,
     error::ReportError,
     json::{read_json, to_json},
     manifest::{FileEntry, Manifest},
+    metric::Metric,
     names::{PAGE, PLAN},
     output::{Inputs, OutputDir},
     staging::Staging,
@@ -94,7 +94,7 @@ pub(crate) fn report_agreement(directory: &Path) -> Result<Option<PathBuf>, Repo
     if sides.iter().any(|side| side.runs.is_empty()) {
         return Ok(None);
     }
-    let agreement = Agreement::new(&sides, &schemes, Metric::named(&recorded.metric))?;
+    let agreement = Agreement::new(&sides, &schemes, Metric::read(&recorded.metric).ok().as_ref())?;
     let agreement = Agreement { unlike: recorded.unlike, ..agreement };
     write_agreement(directory, &agreement, &sides, Inputs::default()).map(Some)
 }

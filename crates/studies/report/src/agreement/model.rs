@@ -1,8 +1,9 @@
 use super::explain::{Explanation, explanations};
 use crate::{
-    comparison::{ALL, METRICS, Metric},
+    comparison::ALL,
     error::ReportError,
     manifest::ColumnEntry,
+    metric::{Metric, RunData},
     names::store_directory,
     read::read_summary,
     rows::{self, cell},
@@ -13,7 +14,7 @@ use crate::{
 };
 use serde::Serialize;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -94,9 +95,9 @@ pub struct Agreement {
     /// The backends; the others are compared with the first.
     pub backends: Vec<String>,
     /// Name of the metric.
-    pub metric: &'static str,
+    pub metric: String,
     /// Title of the metric.
-    pub title: &'static str,
+    pub title: String,
     /// Unit of the metric.
     pub unit: &'static str,
     /// A row per scheme and other backend.
@@ -153,8 +154,8 @@ impl Side {
         schemes
     }
 
-    fn run(&self, scheme: &str, seed: u64) -> Option<&Summary> {
-        self.summaries().find(|run| run.scheme == scheme && run.seed == seed)
+    fn run(&self, scheme: &str, seed: u64) -> Option<&(Summary, PathBuf)> {
+        self.runs.iter().find(|(run, _)| run.scheme == scheme && run.seed == seed)
     }
 
     pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
@@ -175,15 +176,16 @@ impl Agreement {
     /// # Errors
     /// [`ReportError`] if the rows of links cannot be read.
     pub fn new(sides: &[Side], schemes: &[String], metric: Option<&Metric>) -> Result<Self, ReportError> {
-        let usual = || Metric::named(usual_metric(sides)).unwrap_or(&METRICS[0]);
-        let metric = metric.unwrap_or_else(usual);
+        let usual = || Metric::read(usual_metric(sides)).expect("a metric of comparisons");
+        let metric = &metric.cloned().unwrap_or_else(usual);
+        let (name, title, unit) = (metric.name().to_string(), metric.label(), metric.unit());
         let Some((first, others)) = sides.split_first() else {
             return Ok(Agreement {
                 scenario: String::new(),
                 backends: vec![],
-                metric: metric.name,
-                title: metric.title,
-                unit: metric.unit,
+                metric: name,
+                title,
+                unit,
                 rows: vec![],
                 explanations: vec![],
                 notes: vec![],
@@ -194,13 +196,13 @@ impl Agreement {
             .iter()
             .flat_map(|scheme| others.iter().map(move |other| (scheme, other)))
             .map(|(scheme, other)| row(scheme, first, other, metric))
-            .collect();
+            .collect::<Result<_, _>>()?;
         Ok(Agreement {
             scenario: sides.iter().flat_map(Side::summaries).next().map(|run| run.scenario.clone()).unwrap_or_default(),
             backends: sides.iter().map(|side| side.backend.clone()).collect(),
-            metric: metric.name,
-            title: metric.title,
-            unit: metric.unit,
+            metric: name,
+            title,
+            unit,
             notes: notes(&rows, sides, metric),
             unlike: vec![],
             rows,
@@ -260,22 +262,28 @@ pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
 }
 
 /// Returns `None` if measured flows did not finish: the metric over the others would be too favourable.
-fn value(metric: &Metric, run: &Summary) -> Option<f64> {
-    let is_complete_run = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
-    metric.value(run, ALL).filter(|_| is_complete_run)
+fn value(metric: &Metric, (run, place): &(Summary, PathBuf)) -> Result<Option<f64>, ReportError> {
+    if metric.is_of_times() && run.all.flows.measured_unfinished > 0 {
+        return Ok(None);
+    }
+    if let Some(compared) = metric.compared() {
+        return Ok(compared.value(run, ALL));
+    }
+    let data = RunData::read(place, std::iter::once(metric), BTreeMap::new())?;
+    Ok(data.and_then(|data| metric.value(&data, ALL, ALL)))
 }
 
-fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRow {
+fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> Result<AgreementRow, ReportError> {
     let seeds: BTreeSet<u64> = other.summaries().filter(|run| run.scheme == scheme).map(|run| run.seed).collect();
     let (mut pairs, mut bound) = (vec![], vec![]);
     let (mut of_first, mut of_other) = (vec![], vec![]);
     for seed in seeds {
         let (Some(a), Some(b)) = (first.run(scheme, seed), other.run(scheme, seed)) else { continue };
-        if a.is_machine_bound() || b.is_machine_bound() {
+        if a.0.is_machine_bound() || b.0.is_machine_bound() {
             bound.push(seed);
             continue;
         }
-        let (a, b) = (value(metric, a), value(metric, b));
+        let (a, b) = (value(metric, a)?, value(metric, b)?);
         of_first.extend(a);
         of_other.extend(b);
         pairs.extend(a.zip(b));
@@ -288,7 +296,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
     let logarithms: Vec<f64> = positive.map(|(a, b)| (b / a).ln()).collect();
     let estimate = Estimate::of(&logarithms);
     let interval = estimate.and_then(|estimate| estimate.interval()).map(|(low, high)| (low.exp(), high.exp()));
-    AgreementRow {
+    Ok(AgreementRow {
         scheme: scheme.to_string(),
         backend: other.backend.clone(),
         reference: mean(&of_first),
@@ -299,7 +307,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
         seeds: pairs.len(),
         verdict: Verdict::of(pairs.len(), bound.len(), interval),
         machine_bound_seeds: bound,
-    }
+    })
 }
 
 fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
@@ -328,7 +336,7 @@ fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> 
             (None, Some(_)) => &sides[0].backend,
             _ => continue,
         };
-        notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name));
+        notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name()));
     }
     for row in rows.iter().filter(|row| row.seeds == 1) {
         notes.push(format!("{} on {}: one pair gives no interval; give more seeds.", row.scheme, row.backend));

@@ -24,7 +24,7 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
     let page = context! {
         title => &agreement.scenario,
         backends => &agreement.backends,
-        metric => agreement.title,
+        metric => &agreement.title,
         unit => agreement.unit,
         headline => headline(agreement),
         notes => [&agreement.notes[..], &agreement.unlike].concat(),

@@ -2,7 +2,7 @@
 
 use crate::common::{flow, link, meta, provenance, result, unfinish};
 use anabranch_outcome::{FlowRow, Measures, RunResult, RunRows};
-use anabranch_report::{Agreement, Formats, Metric, Side, Verdict};
+use anabranch_report::{Agreement, Formats, Side, Verdict, metric::Metric};
 use anabranch_units::Time;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ fn ratios_use_complete_runs_and_unknown_counts_stay_null() {
     assert_eq!(of("drops"), [Some(10.0), None]);
     assert_eq!(of("share of bytes"), [Some(1.0), Some(1.0)]);
     // A quantity that one backend does not count keeps the value of the other.
-    let agreement = Agreement::new(&sides, &["ecmp".to_string()], Metric::named("dropped")).unwrap();
+    let agreement = Agreement::new(&sides, &["ecmp".to_string()], Metric::read("dropped").ok().as_ref()).unwrap();
     let row = &agreement.rows[0];
     assert_eq!((row.reference, row.value, row.verdict), (Some(10.0), None, Verdict::Missing));
     assert!(agreement.notes.iter().any(|note| note.contains("`other` has no values of")), "{:?}", agreement.notes);

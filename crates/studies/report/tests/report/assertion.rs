@@ -1,8 +1,9 @@
 //! Assertions about comparisons, against means by hand.
 
 use crate::common::{self, flow, meta, one_flow as summary, result, unfinish};
-use anabranch_report::{Assertion, Comparison, Summary};
+use anabranch_report::{Assertion, Comparison, Formats, Summary};
 use anabranch_units::Time;
+use std::path::PathBuf;
 
 fn schemes() -> Vec<String> {
     ["ecmp", "prime", "prime.2", "hf2t+letflow"].map(String::from).to_vec()
@@ -18,7 +19,7 @@ fn comparison() -> Comparison {
 }
 
 fn parse(text: &str) -> Result<Assertion, String> {
-    Assertion::parse(text, &schemes(), |_, _| None).map_err(|error| error.message)
+    Assertion::parse(text, &schemes()).map_err(|error| error.message)
 }
 
 #[test]
@@ -37,10 +38,10 @@ fn means_are_compared_with_numbers_and_each_other() {
         ("prime.2.slowdown_p99 > 2.9", true),
         ("1e-3 < prime.fct_mean", true),
     ] {
-        let checked = parse(text).expect(text).check(&comparison);
+        let checked = parse(text).expect(text).check(&comparison, &[]).unwrap();
         assert_eq!(checked.holds, Some(holds), "{}", checked.text);
     }
-    let checked = parse("prime.slowdown_p99 < 0.4 * ecmp.slowdown_p99").unwrap().check(&comparison);
+    let checked = parse("prime.slowdown_p99 < 0.4 * ecmp.slowdown_p99").unwrap().check(&comparison, &[]).unwrap();
     assert!(
         checked.text.ends_with("prime.slowdown_p99 is 2.000, 0.4 * ecmp.slowdown_p99 is 1.600"),
         "{}",
@@ -62,9 +63,41 @@ fn what_is_unknown_does_not_hold() {
         ("prime.2.slowdown_p99 < 9", "it has no run"),
         ("ecmp.webb.slowdown_p99 < 9", "no workload is called `webb`"),
     ] {
-        let checked = parse(text).expect(text).check(&comparison);
+        let checked = parse(text).expect(text).check(&comparison, &[]).unwrap();
         assert!(checked.holds.is_none() && checked.text.contains(reason), "{}", checked.text);
     }
+}
+
+/// Any metric of the language is asserted, as the mean over the seeds compared: 4 flows of slowdown 1 to 4 in each run.
+#[test]
+fn metrics_beyond_the_comparison_are_read_from_the_runs() {
+    let folder = anabranch_testkit::folder();
+    let runs: Vec<(Summary, PathBuf)> = (1..=2)
+        .map(|seed| {
+            let flows = (0..4).map(|n| flow(n, 300_000, Time::ZERO, f64::from(n + 1))).collect();
+            let place = folder.join(format!("{seed}"));
+            let (result, meta) = (result(flows), meta("prime", seed));
+            (common::write_run(&place, &result, &meta, &common::provenance(), Formats::PARQUET).unwrap(), place)
+        })
+        .collect();
+    let summaries: Vec<Summary> = runs.iter().map(|(summary, _)| summary.clone()).collect();
+    let comparison = Comparison::new(&summaries, &["prime".to_string()], "prime");
+    for text in [
+        "prime.flows <= 4",
+        "prime.flows >= 4",
+        "prime.flows.size_bytes.sum > 1.19e6",
+        "prime.flows.size_bytes.sum < 1.21e6",
+        // Jain's index of 1 to 4: 100 / (4 * 30).
+        "prime.jain(slowdown) > 0.83",
+        "prime.jain(slowdown) < 0.84",
+        "prime.slowdown_p100 >= 4",
+        "prime.all.slowdown_max / slowdown_mean < 1.61",
+    ] {
+        let checked = parse(text).expect(text).check(&comparison, &runs).unwrap();
+        assert_eq!(checked.holds, Some(true), "{}", checked.text);
+    }
+    let unknown = parse("prime.unlisted.total < 1").unwrap().check(&comparison, &runs).unwrap();
+    assert!(unknown.holds.is_none() && unknown.text.contains("was not measured"), "{}", unknown.text);
 }
 
 #[test]
@@ -73,7 +106,8 @@ fn invalid_assertions() {
         ("prime.slowdown_p99", "found no operator"),
         ("1 < 2", "found two numbers"),
         ("prmie.slowdown_p99 < 2", "the schemes are ecmp, prime"),
-        ("prime.slowdown_p98 < 2", "no metric is called `slowdown_p98`"),
+        ("prime.slowdwn_p98 < 2", "no metric is called `slowdwn_p98`"),
+        ("prime.web.slowdwn_p98 < 2", "no metric is called `slowdwn_p98`"),
         ("prime < 2", "expected a number or SCHEME.METRIC"),
         ("x * prime.slowdown_p99 < 2", "found `x` before `*`"),
         ("nan < prime.slowdown_p99", "expected a number"),
