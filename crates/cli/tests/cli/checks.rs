@@ -29,7 +29,7 @@ fn strict_refuses_unfinished_flows() {
         // The results are those without the option.
         assert!(folder.0.join(format!("strict{number}/report.html")).exists());
     }
-    let finished = folder.run(&["run", "tiny", "--strict", "--progress", "never", "--out", "tiny"]);
+    let finished = folder.line("run tiny --strict --progress never --out tiny");
     assert_eq!(code(&finished), 0, "{}", stderr(&finished));
 }
 
@@ -52,21 +52,6 @@ fn assertions_about_a_comparison() {
     }
 }
 
-#[test]
-fn invalid_assertions_are_refused_before_any_run() {
-    let folder = Folder::new("assert-wrong");
-    for (assertion, words) in [
-        ("prmie.slowdown_p99 < 2", "did you mean `prime`?"),
-        ("prime.slowdwon_p99 < 2", "did you mean `slowdown_p99`?"),
-        ("prime.slowdown_p99", "found no operator"),
-    ] {
-        let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,prime", "--assert", assertion, "--out", "out"]);
-        assert_eq!(code(&output), 2, "{}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
-        assert!(!folder.0.join("out").exists());
-    }
-}
-
 /// Sixteen flows that settle: skipped, with a status and without a fingerprint; short ones end before.
 #[test]
 fn steady_state_is_skipped_where_there_is_one() {
@@ -76,25 +61,20 @@ fn steady_state_is_skipped_where_there_is_one() {
         "[topology]\nkind = \"fat-tree\"\ntiers = 2\nradix = 8\n[load_balancer]\nscheme = \"prime\"\n\
          [[workload]]\nkind = \"permutation\"\nsize = \"64MiB\"\n[run]\nskip = \"steady\"\n",
     );
-    let output = folder.run(&["run", "skip.toml", "--out", "run", "--format", "json"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = folder.ok("run skip.toml --out run --format json");
     assert!(stderr(&output).contains("`run.skip` skipped 7"), "{}", stderr(&output));
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&summary["status"], &summary["fingerprint"]), (&"skipped".into(), &Value::Null));
     assert!(summary["skipped_s"].as_f64().unwrap() > 0.7 * summary["simulated_s"].as_f64().unwrap());
     assert!(summary["conservation"].is_null() && summary["counters"]["data_packets"].is_null());
-    assert_eq!(code(&folder.run(&["verify", "run"])), 0);
-    let output =
-        folder.run(&["run", "skip.toml", "--set", "workload.0.size=4MiB", "--out", "full", "--format", "json"]);
+    folder.ok("verify run");
+    let output = folder.line("run skip.toml --set workload.0.size=4MiB --out full --format json");
     assert!(stderr(&output).contains("not steady, simulated in full"), "{}", stderr(&output));
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert!(summary["status"] == "finished" && summary["skipped_s"] == 0.0 && summary["fingerprint"].is_string());
-    let output = folder.run(&["check", "skip.toml", "--set", "measure.attribution=true"]);
-    assert_eq!(code(&output), 2);
-    assert!(
-        stderr(&output).contains("`skip`: found \"steady\" together with measure.attribution"),
-        "{}",
-        stderr(&output)
+    folder.refused(
+        "check skip.toml --set measure.attribution=true",
+        &["`skip`: found \"steady\" together with measure.attribution"],
     );
 }
 

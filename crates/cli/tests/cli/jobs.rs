@@ -2,7 +2,7 @@
 
 use crate::common::{Folder, code, stderr};
 use anabranch_testkit::rows;
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 type Row = BTreeMap<String, String>;
 
@@ -18,7 +18,7 @@ fn real(row: &Row, column: &str) -> f64 {
 }
 
 fn table(folder: &Folder, name: &str) -> Vec<Row> {
-    rows(&fs::read_to_string(folder.0.join(format!("out/{name}.csv"))).unwrap())
+    rows(&folder.read(format!("out/{name}.csv")))
 }
 
 /// The ready-made scenario with fewer groups and less web search, from the rows of its flows alone.
@@ -135,7 +135,7 @@ fn rows_of_jobs_follow_from_those_of_flows() {
     assert_eq!((of["total"].as_u64(), of["complete"].as_u64()), (Some(32), Some(32)));
     let median = (completions[15] + completions[16]) / 2.0;
     assert!((of["completion_us"]["p50"].as_f64().unwrap() / median - 1.0).abs() < 1e-12);
-    let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    let page = folder.read("out/report.html");
     for part in ["id=\"jobs\"", "job_completion-allreduce", "Groups of allreduce took"] {
         assert!(page.contains(part), "{part}");
     }
@@ -149,8 +149,7 @@ fn many_groups(folder: &Folder, groups: u32) {
          placement = \"strided\"\nsize = \"64KiB\"\n[measure]\nflow_rows = \"without-jobs\"\n"
     );
     folder.file("groups.toml", &scenario);
-    let output = folder.run(&["run", "groups.toml", "--progress", "never", "--out", "out", "--replace"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok("run groups.toml --progress never --out out --replace");
 }
 
 #[test]
@@ -184,51 +183,6 @@ fn memory_does_not_grow_with_the_groups_to_come() {
     println!("1,000 groups {few} B, 10,000 groups {many} B: {:.2} times", many as f64 / few as f64);
     assert!(many * 2 <= few * 3, "{few} B and {many} B");
     let begin = std::time::Instant::now();
-    assert_eq!(code(&folder.run(&["check", "groups.toml"])), 0);
+    folder.ok("check groups.toml");
     assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
-}
-
-/// A message per invalid request, with its place.
-#[test]
-fn errors_have_a_place_and_a_remedy() {
-    let folder = Folder::new("jobs-errors");
-    folder.file("twice.txt", "0 1 2 3\n4 5 6 1\n");
-    folder.file("unknown.txt", "0 1 2 12\n4 5 6 7\n");
-    folder.file("two.goal", "num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n");
-    let scenario = |workload: &str| {
-        format!(
-            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 6\n\n[[workload]]\n{workload}\n"
-        )
-    };
-    for (workload, line, part) in [
-        ("kind = \"collective\"\nranks = 13", 9, "found 13, expected at most the 12 hosts"),
-        ("kind = \"collective\"\ngroups = 4\nranks = 4", 9, "expected `concurrent` of at most 3"),
-        ("kind = \"collective\"\nplacement = \"rail\"", 9, "no [servers]"),
-        (
-            "kind = \"collective\"\ngroups = 2\nranks = 4\nplacement = \"twice.txt\"",
-            11,
-            "twice.txt:2: host 1 is named twice",
-        ),
-        (
-            "kind = \"collective\"\ngroups = 2\nranks = 4\nplacement = \"unknown.txt\"",
-            11,
-            "unknown.txt:1: host 12 does not exist",
-        ),
-        ("kind = \"collective\"\nalgorithm = \"halving-doubling\"\nranks = 6", 10, "a power of two"),
-        ("kind = \"collective\"\nhosts = \"0..13\"", 9, "host 12 does not exist; hosts are 0 to 11"),
-        ("kind = \"training-step\"\nlayers = 0", 9, "found 0, expected 1 or more"),
-        ("kind = \"training-rounds\"\nranks = 14", 9, "found 14, expected at most the 12 hosts"),
-        (
-            "kind = \"file\"\npath = \"two.goal\"\ngroups = 7",
-            10,
-            "7 group(s) of the 2 ranks of two.goal take 14 of 12 hosts",
-        ),
-        ("kind = \"training-step\"\nranks = 12", 9, "dp x tp x pp = 2 x 2 x 2 = 8"),
-    ] {
-        folder.file("wrong.toml", &scenario(workload));
-        let output = folder.run(&["check", "wrong.toml"]);
-        let message = stderr(&output);
-        assert_eq!(code(&output), 2, "{message}");
-        assert!(message.contains(part) && message.contains(&format!("wrong.toml:{line}:")), "{workload}: {message}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Messages of the program in one file, `messages.txt`: a line each, after the command that causes it.
 //! `ANABRANCH_RECORD=1` writes it again; read the difference as a newcomer would: what, where, limit, remedy.
 
-use crate::common::{Folder, code, stderr};
+use crate::common::{Folder, code, stderr, stdout};
 use regex_lite::Regex;
 use std::{
     fs,
@@ -23,6 +23,13 @@ const FILES: &[(&str, &str)] = &[
     ("sweep-both.toml", "seed = 1\n[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\n"),
     ("rails.toml", "[topology]\nkind = \"rail-only\"\n[[workload]]\nkind = \"permutation\"\n"),
     ("taken", "a file"),
+    (
+        "jobs.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 6\n[[workload]]\nkind = \"collective\"\n",
+    ),
+    ("twice.txt", "0 1 2 3\n4 5 6 1\n"),
+    ("unknown.txt", "0 1 2 12\n4 5 6 7\n"),
+    ("two.goal", "num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n"),
 ];
 
 fn golden() -> PathBuf {
@@ -56,9 +63,16 @@ fn run(folder: &Folder, command: &str) -> Vec<String> {
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(&folder.0).env("PATH", path).env("COLUMNS", "80").stdin(Stdio::null());
+    let before = folder.entries("");
     let output = shell.output().unwrap();
-    let mut found = vec![format!("exit code {}", code(&output))];
-    found.extend(messages(&stderr(&output), &folder.0));
+    let (exit, text) = (code(&output), stderr(&output));
+    assert!(!text.contains('\u{1b}'), "colours without a terminal: {text:?}");
+    if exit == 2 && command.starts_with("anabranch ") {
+        // What is refused prints no result and writes nothing.
+        assert_eq!((stdout(&output), folder.entries("")), (String::new(), before), "{command}");
+    }
+    let mut found = vec![format!("exit code {exit}")];
+    found.extend(messages(&text, &folder.0));
     found
 }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 #[test]
 fn all_studies_figures_and_claims_are_listed() {
     let folder = Folder::new("reproduce-list");
-    let listed = json(&folder.run(&["reproduce", "all", "--list", "--format", "json"]));
+    let listed = folder.json("reproduce all --list");
     assert_has(&listed, &["studies", "figures", "claims"]);
     for claim in listed["claims"].as_array().unwrap() {
         assert_has(claim, &["paper", "claim", "says", "studies", "metric", "ours"]);
         assert!(claim["figure"].is_string() || claim["section"].is_string(), "{claim}");
     }
-    let one = json(&folder.run(&["reproduce", "hopper", "fig8", "--list", "--format", "json"]));
+    let one = folder.json("reproduce hopper fig8 --list");
     let ids = |list: &str, key: &str| -> Vec<String> {
         one[list].as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap().to_string()).collect()
     };
@@ -25,7 +25,7 @@ fn all_studies_figures_and_claims_are_listed() {
 #[test]
 fn missing_runs_are_reported_per_claim() {
     let folder = Folder::new("reproduce-none");
-    let result = json(&folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--format", "json"]));
+    let result = folder.json("reproduce hopper --no-run --out out");
     assert_has(&result, &["scale", "claims", "runs", "missing", "failed", "interrupted", "directory"]);
     assert_eq!(result["missing"], result["runs"]);
     for claim in result["claims"].as_array().unwrap() {
@@ -84,28 +84,17 @@ ours = ["load_balancer.prime.p_ecn"]
     for file in ["claims.csv", "comparisons.csv", "rows/tiny.csv", "figures/fig1.svg", "figures/fig1.pdf"] {
         assert!(folder.0.join("out/reproduce/quick/prime").join(file).exists(), "no {file}");
     }
-    let rows = std::fs::read_to_string(folder.0.join("out/reproduce/quick/prime/rows/tiny.csv")).unwrap();
+    let rows = folder.read("out/reproduce/quick/prime/rows/tiny.csv");
     assert_eq!(rows.lines().count(), 1 + 6, "a row per run: {rows}");
     let again = json(&folder.run(&arguments));
     assert_eq!(again["reused_runs"], 6);
     assert_eq!(again["claims"], result["claims"]);
     let planned = json(&folder.run(&[&arguments[..], &["--again", "--dry-run"]].concat()));
     assert_eq!((planned["repeated"].as_u64(), planned["missing"].as_u64()), (Some(6), Some(0)));
-    let planned = folder.run(&[
-        "reproduce",
-        "prime",
-        "--claims",
-        "mine",
-        "--out",
-        "out",
-        "--again",
-        "--dry-run",
-        "--format",
-        "table",
-    ]);
+    let planned = folder.line("reproduce prime --claims mine --out out --again --dry-run --format table");
     assert!(!common::stdout(&planned).contains("-0.0"), "{}", common::stdout(&planned));
     assert!(stderr(&planned).contains("--again repeats 6 finished runs"), "{}", stderr(&planned));
-    let verified = folder.run(&["verify", "out"]);
+    let verified = folder.line("verify out");
     assert_eq!(code(&verified), 0, "{}", stderr(&verified));
     folder.file("mine/prime/two.toml", "[[claim]]\nid = \"x\"\nsectoin = \"1\"\n");
     let output = folder.run(&arguments);
@@ -113,21 +102,12 @@ ours = ["load_balancer.prime.p_ecn"]
     assert!(stderr(&output).contains("two.toml"), "{}", stderr(&output));
 }
 
-/// A directory without the paper's folder is refused.
-#[test]
-fn a_directory_without_the_paper_is_refused() {
-    let folder = Folder::new("reproduce-refused");
-    std::fs::create_dir_all(folder.0.join("mine/hoper")).unwrap();
-    let output = folder.run(&["reproduce", "hopper", "--claims", "mine", "--list"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("mine has no folder hopper"), "{}", stderr(&output));
-}
-
 /// Runs that the local store lacks are not missing where the repository has their rows.
 #[test]
 fn an_empty_store_leaves_rows_and_their_cost() {
     let folder = Folder::new("reproduce-other-store");
     let claims = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims");
-    let read = |folder: &Folder, name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    let read = |folder: &Folder, name: &str| folder.read(name);
     for sub in ["docs", "claims/hf2t", "claims/hopper", "claims/prime", "claims/spritz", "claims/rows/hopper"] {
         std::fs::create_dir_all(folder.0.join("repository").join(sub)).unwrap();
     }
@@ -141,8 +121,7 @@ fn an_empty_store_leaves_rows_and_their_cost() {
     folder.file("repository/README.md", "");
     let rows = std::fs::read_to_string(claims.join("rows/hopper/testbed.quick.csv")).unwrap();
     folder.file("repository/claims/rows/hopper/testbed.quick.csv", &rows);
-    let output = folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--write-docs=repository"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok("reproduce hopper --no-run --out out --write-docs=repository");
     assert_eq!(read(&folder, "repository/claims/rows/hopper/testbed.quick.csv"), rows);
     let missing = read(&folder, "repository/claims/rows/hopper/not-run.csv");
     assert!(missing.contains("\nhadoop,quick,") && !missing.contains("\ntestbed,quick,"), "{missing}");
@@ -154,29 +133,4 @@ fn nothing_to_run_takes_no_time() {
     let output = Folder::new("reproduce-nothing").run(&["reproduce", "hopper", "fig4-20ms", "--dry-run"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("0 runs, 0 missing") && said.contains("about 0.00 CPU hours, 0 minutes"), "{said}");
-}
-
-#[test]
-fn unknown_names_suggest_the_nearest() {
-    let folder = Folder::new("reproduce-wrong");
-    for (arguments, words) in [
-        (&["reproduce", "hoper"][..], "did you mean `hopper`?"),
-        (&["reproduce", "hopper", "no-such-figure-at-all"][..], "no figure or claim"),
-        (&["reproduce", "hopper", "figg3"][..], "did you mean `fig3`?"),
-        (&["reproduce", "hopper", "--only", "no-such-study"][..], "no study"),
-        (
-            &["reproduce", "spritz", "--scale", "full", "--only", "ring-dragonfly"][..],
-            "needs --only butterfly-dragonfly,",
-        ),
-        (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "has no `claims` and `docs`"),
-        (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
-        (&["reproduce", "prime", "--only", "perm-2048"][..], "full scale only"),
-        (&["reproduce", "prime", "fig2", "--only", "queues"][..], "needs --only motivation"),
-        (&["reproduce"][..], "PAPER"),
-    ] {
-        let output = folder.run(arguments);
-        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
-    }
-    assert!(folder.entries(".").is_empty(), "nothing is written");
 }

@@ -12,9 +12,9 @@ fn compare(folder: &Folder, out: &str, more: &[&str]) -> std::process::Output {
 #[test]
 fn results_are_listed_with_an_index_page() {
     let folder = Folder::new("results");
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "results/one", "--progress", "never"])), 0);
+    folder.ok("run tiny --out results/one --progress never");
     assert_eq!(code(&compare(&folder, "results/deep/two", &[])), 0);
-    let listed = json(&folder.run(&["results", "results", "--format", "json"]));
+    let listed = folder.json("results results");
     let all = listed["results"].as_array().unwrap();
     let paths: Vec<&str> = all.iter().map(|of| of["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["deep/two", "one"], "runs within a comparison are part of it");
@@ -22,26 +22,25 @@ fn results_are_listed_with_an_index_page() {
     assert_eq!((all[0]["seeds"].as_array().unwrap().len(), all[0]["status"].as_str()), (3, Some("finished")));
     assert_eq!(all[0]["version"], env!("CARGO_PKG_VERSION"));
     assert!(!all[0]["headline"].as_str().unwrap().is_empty() && all[1]["headline"].as_str().unwrap().contains("p99"));
-    let page = fs::read_to_string(folder.0.join("results/index.html")).unwrap();
+    let page = folder.read("results/index.html");
     assert!(page.contains("href=\"deep/two/report.html\"") && page.contains("href=\"one/report.html\""));
     // An index page is written again; a foreign one stays.
-    assert_eq!(code(&folder.run(&["results", "results"])), 0);
+    folder.ok("results results");
     folder.file("results/index.html", "mine");
-    assert_eq!(code(&folder.run(&["results", "results"])), 2);
-    assert_eq!(fs::read_to_string(folder.0.join("results/index.html")).unwrap(), "mine");
-    assert_eq!(code(&folder.run(&["results", "results", "--index", "all.html"])), 0);
+    assert_eq!(code(&folder.line("results results")), 2);
+    assert_eq!(folder.read("results/index.html"), "mine");
+    folder.ok("results results --index all.html");
     // Nothing is added to a result.
-    let output = folder.run(&["results", "results/one"]);
+    let output = folder.line("results results/one");
     assert_eq!((code(&output), folder.0.join("results/one/index.html").exists()), (0, false));
     assert!(stdout(&output).contains("finished"));
     // A damaged one is named, and the others are listed.
     folder.file("results/one/manifest.json", "{");
-    let output = folder.run(&["results", "results", "--index", "all.html", "--format", "json"]);
+    let output = folder.line("results results --index all.html --format json");
     assert!(stderr(&output).contains("results/one"), "{}", stderr(&output));
     assert_eq!(json(&output)["results"].as_array().unwrap().len(), 1);
     fs::create_dir(folder.0.join("empty")).unwrap();
-    let output = folder.run(&["results", "empty"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("no results in empty"));
+    folder.refused("results empty", &["no results in empty"]);
 }
 
 /// Removes seal and digests from the manifests below `path`, as versions before them wrote, with another version.
@@ -113,10 +112,10 @@ fn a_view_is_recorded_again() {
     let folder = Folder::new("record");
     assert_eq!(code(&compare(&folder, "out", &[])), 0);
     let before = fs::read(folder.0.join("out/runs/ops/seed2/flows.csv")).unwrap();
-    assert_eq!(code(&folder.run(&["view", "out"])), 0);
-    let view = || fs::read_to_string(folder.0.join("out/view.html")).unwrap();
+    folder.ok("view out");
+    let view = || folder.read("out/view.html");
     let bare = view().len();
-    let output = folder.run(&["view", "out", "--record", "--schemes", "ops,ecmp", "--seed", "2"]);
+    let output = folder.line("view out --record --schemes ops,ecmp --seed 2");
     let text = stderr(&output);
     assert_eq!(code(&output), 0, "{text}");
     for scheme in ["ops", "ecmp"] {
@@ -130,9 +129,9 @@ fn a_view_is_recorded_again() {
         [load_balancer]\nscheme = \"ecmp\"\n[[workload]]\nname = \"a\"\nkind = \"permutation\"\nscope = \"other-leaf\"\n\
         size = \"64KiB\"\n[[workload]]\nname = \"b\"\nkind = \"incast\"\nsenders = 2\nsize = \"32KiB\"\n";
     fs::write(folder.0.join("two.toml"), scenario).unwrap();
-    assert_eq!(code(&folder.run(&["run", "two.toml", "--out", "two", "--progress", "never"])), 0);
-    let text = stderr(&folder.run(&["view", "two", "--schemes", "ecmp", "--record"]));
-    let rows = anabranch_testkit::rows(&fs::read_to_string(folder.0.join("two/flows.csv")).unwrap());
+    folder.ok("run two.toml --out two --progress never");
+    let text = stderr(&folder.line("view two --schemes ecmp --record"));
+    let rows = anabranch_testkit::rows(&folder.read("two/flows.csv"));
     let slowest = |workload: &str| {
         let own = rows.iter().filter(|row| row["workload"] == workload);
         let by = |row: &&std::collections::BTreeMap<String, String>| row["slowdown"].parse::<f64>().unwrap();
@@ -144,10 +143,10 @@ fn a_view_is_recorded_again() {
     assert!(text.contains(&words), "{words}: {text}");
     // Results stay as they were, and their seals hold.
     assert_eq!(fs::read(folder.0.join("out/runs/ops/seed2/flows.csv")).unwrap(), before);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    folder.ok("verify out");
     // A run with both is shown as it is.
     let set = ["--set", "measure.series_links=[\"*\"]", "--set", "measure.trace_flows=[\"0\"]"];
     assert_eq!(code(&folder.run(&[&["run", "tiny", "--out", "full", "--progress", "never"], &set[..]].concat())), 0);
-    let output = folder.run(&["view", "full", "--record"]);
+    let output = folder.line("view full --record");
     assert!(stderr(&output).contains("it is not run again"), "{}", stderr(&output));
 }

@@ -33,7 +33,7 @@ fn every_byte_of_every_file_is_sealed() {
     for words in [&["run", "tiny", "--out", "out"][..], &COMPARE, &SWEEP] {
         let folder = Folder::new("seal-verify");
         assert_eq!(code(&folder.run(words)), 0);
-        let whole = folder.run(&["verify", "out", "--format", "json"]);
+        let whole = folder.line("verify out --format json");
         assert!(json(&whole)["intact"].as_bool().unwrap(), "{words:?}: {}", stdout(&whole));
         for path in files(&folder.0.join("out")) {
             let name = path.strip_prefix(&folder.0).unwrap().to_string_lossy().into_owned();
@@ -51,7 +51,7 @@ fn every_byte_of_every_file_is_sealed() {
                     Some(damaged) => fs::write(&path, damaged).unwrap(),
                     None => fs::remove_file(&path).unwrap(),
                 }
-                let output = folder.run(&["verify", "out", "--format", "json"]);
+                let output = folder.line("verify out --format json");
                 if fault == "missing" && name.ends_with("manifest.json") {
                     // A directory without a manifest cannot be checked.
                     assert!([1, 2].contains(&code(&output)), "{name}");
@@ -67,14 +67,14 @@ fn every_byte_of_every_file_is_sealed() {
             }
             fs::write(&path, content).unwrap();
         }
-        assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+        folder.ok("verify out");
         folder.file("out/notes.txt", "mine");
-        let output = folder.run(&["verify", "out"]);
+        let output = folder.line("verify out");
         assert!(code(&output) == 1 && stdout(&output).contains("unlisted"), "{}", stdout(&output));
     }
     let folder = Folder::new("seal-none");
-    assert_eq!(code(&folder.run(&["verify", "."])), 2);
-    assert_eq!(code(&folder.run(&["verify", "nowhere"])), 2);
+    assert_eq!(code(&folder.line("verify .")), 2);
+    assert_eq!(code(&folder.line("verify nowhere")), 2);
 }
 
 #[test]
@@ -85,16 +85,16 @@ fn inputs_are_sealed_too() {
         "my.toml",
         "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\nkind = \"file\"\npath = \"flows.csv\"\n",
     );
-    assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
+    folder.ok("run my.toml --out out");
     let inputs = folder.json_file("out/manifest.json")["inputs"].clone();
     // The digest is that of `b3sum`.
     assert_eq!(inputs.as_array().map(Vec::len), Some(2), "{inputs}");
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    folder.ok("verify out");
     folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,3,100000,0\n");
-    let output = folder.run(&["verify", "out"]);
+    let output = folder.line("verify out");
     assert!(code(&output) == 1 && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
     fs::remove_file(folder.0.join("flows.csv")).unwrap();
-    let output = folder.run(&["verify", "out"]);
+    let output = folder.line("verify out");
     assert!(code(&output) == 0 && stdout(&output).contains("no longer exists"), "{}", stdout(&output));
 }
 
@@ -108,7 +108,7 @@ fn rows_of_another_scheme_are_detected() {
     for name in ["flows.csv", "flows.parquet"] {
         fs::copy(other.join(name), own.join(name)).unwrap();
     }
-    let output = folder.run(&["rerun", "out"]);
+    let output = folder.line("rerun out");
     assert_eq!(code(&output), 1, "{}", stdout(&output));
     assert!(stdout(&output).contains("row ") && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
     for command in [&["report", "out"][..], &["view", "out"], &["report", "out/runs/ecmp/seed1"]] {
@@ -123,8 +123,8 @@ fn rows_of_another_scheme_are_detected() {
     assert_eq!(code(&output), 0);
     assert_eq!(stderr(&output).matches("is run again").count(), 2, "{}", stderr(&output));
     assert_eq!(fs::read(own.join("flows.csv")).unwrap(), first);
-    assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    folder.ok("rerun out");
+    folder.ok("verify out");
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -202,15 +202,15 @@ fn rerun_begins_with_every_file() {
         copy(out, kept);
         for (name, damage) in damages {
             damage();
-            let output = folder.run(&["rerun", "out"]);
+            let output = folder.line("rerun out");
             let message = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
             assert!(code(&output) == 1 && stdout(&output).contains(name), "{message}");
             assert!(stderr(&output).contains("manifest"), "{message}");
             copy(kept, out);
         }
         folder.file("out/notes.txt", "mine");
-        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{words:?}");
-        let whole = folder.run(&["rerun", "out", "--format", "json"]);
+        folder.ok("rerun out");
+        let whole = folder.line("rerun out --format json");
         assert!(json(&whole)["same"].as_bool().unwrap() && json(&whole)["findings"].as_array().unwrap().is_empty());
     }
 }
@@ -255,12 +255,12 @@ fn exchanged_runs_are_refused_and_repeated() {
         let output = folder.run(&words);
         assert_eq!(code(&output), 0, "{number}: {}", stderr(&output));
         assert_eq!(stderr(&output).matches("are kept in").count(), runs, "{number}: {}", stderr(&output));
-        let verified = folder.run(&["verify", "out"]);
+        let verified = folder.line("verify out");
         // Files without a manifest are unlisted; the others are unchanged.
         let rest =
             stdout(&verified).lines().filter(|line| line.contains("differs") || line.contains("missing")).count();
         assert_eq!(rest, 0, "{number}: {}", stdout(&verified));
-        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{number}");
+        folder.ok("rerun out");
         let after: Vec<Vec<u8>> = files(&out).iter().map(|path| fs::read(path).unwrap()).collect();
         assert!(before.iter().all(|content| after.contains(content)), "{number}: something is lost");
         for name in ["comparison.csv", "flows.parquet"] {
@@ -269,61 +269,33 @@ fn exchanged_runs_are_refused_and_repeated() {
     }
 }
 
-/// A run of a sweep is repeated if its table was cut, its summary edited, or it is another run.
-#[test]
-fn damaged_runs_of_a_sweep_are_repeated() {
-    let folder = Folder::new("seal-sweep");
-    assert_eq!(code(&folder.run(&SWEEP)), 0);
-    let runs = keys(&folder.0.join("out"));
-    let cut = runs[0].join("flows.parquet");
-    fs::write(&cut, &fs::read(&cut).unwrap()[..500]).unwrap();
-    let summary = runs[1].join("summary.json");
-    let text = fs::read_to_string(&summary).unwrap();
-    fs::write(&summary, text.replacen("\"mean\": ", "\"mean\": 1", 1)).unwrap();
-    for path in files(&runs[2]) {
-        fs::copy(runs[3].join(path.file_name().unwrap()), path).unwrap();
-    }
-    assert_eq!(code(&folder.run(&["report", "out"])), 2);
-    let output = folder.run(&SWEEP);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(stderr(&output).matches("is run again").count(), 3, "{}", stderr(&output));
-    assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{}", stdout(&folder.run(&["verify", "out"])));
-}
-
-/// Two equal runs write equal files, except for the two with wall times.
+/// Equal runs write equal files on any number of threads, except for the two with wall times.
 #[test]
 fn equal_runs_give_equal_bytes() {
-    let inside = [
-        "run",
-        "tiny",
-        "--set",
-        "measure.series_interval=100ns",
-        "--set",
-        "measure.trace_flows=[\"first:2\"]",
-        "--set",
-        "measure.occupancy=true",
-        "--out",
-        "out",
-    ];
+    let measured = "run tiny --set measure.series_interval=100ns --set measure.trace_flows=[\"first:2\"] --set measure.occupancy=true \
+                    --set measure.series_links=[\"leaf0->spine0\"] --set measure.uplink_counts=true --seed 7 --out out";
+    let inside = anabranch_testkit::words(measured);
     for words in [&["run", "tiny", "--out", "out"][..], &inside, &COMPARE, &SWEEP] {
-        let both = [Folder::new("seal-bytes-one"), Folder::new("seal-bytes-two")];
-        for folder in &both {
-            let output = folder.run(words);
+        let all = ["one", "two", "threads"].map(|name| Folder::new(&format!("seal-bytes-{name}")));
+        for (folder, threads) in all.iter().zip(["1", "1", "2"]) {
+            let output = folder.run(&[words, &["--threads", threads]].concat());
             // Measurements of other names must not be skipped.
             assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
         }
         let names = |folder: &Folder| -> Vec<PathBuf> {
             files(&folder.0).iter().map(|path| path.strip_prefix(&folder.0).unwrap().to_path_buf()).collect()
         };
-        assert_eq!(names(&both[0]), names(&both[1]), "{words:?}");
-        for name in names(&both[0]) {
+        let [first, again, threads] = &all;
+        assert!(names(first) == names(again) && names(first) == names(threads), "{words:?}");
+        for name in names(first) {
             let file = name.file_name().unwrap().to_string_lossy().into_owned();
             if ["manifest.json", "summary.json", "starts.log"].contains(&file.as_str()) {
                 continue;
             }
             let read = |folder: &Folder| fs::read(folder.0.join(&name)).unwrap();
-            assert!(read(&both[0]) == read(&both[1]), "{words:?}: {} differs", name.display());
+            assert!(read(first) == read(again), "{words:?}: {} differs", name.display());
+            // The page names the threads.
+            assert!(file == "report.html" || read(first) == read(threads), "{words:?}: {} differs", name.display());
         }
     }
 }

@@ -50,39 +50,9 @@ fn schemes_and_topologies_restrict_cases() {
 }
 
 #[test]
-fn invalid_input_is_one_message_with_exit_code_2() {
-    let folder = Folder::new("soak-wrong");
-    folder.file("broken.toml", "[topology]\nkind = \"leaf-spine\"\nleafs = 3\n");
-    std::fs::create_dir(folder.0.join("full")).unwrap();
-    folder.file("full/mine.txt", "mine");
-    let cases: &[(&[&str], &[&str])] = &[
-        (&["--scheme", "prme"], &["prme", "did you mean `prime`?"]),
-        (&["--scheme", "ops+dril"], &["dril", "drill"]),
-        (&["--topology", "dragonfy"], &["dragonfy", "did you mean `dragonfly`?"]),
-        (&["--topology", "broken.toml"], &["broken.toml", "leafs", "leaves"]),
-        (&["--topology", "full"], &["full", "is not a readable file"]),
-        (&["--scheme", "spritz-spray-w", "--topology", "leaf-spine"], &["go together", "dragonfly"]),
-        (&["--out", "full"], &["full", "not empty"]),
-        (&["--minutes", "0"], &["minutes"]),
-        (&["--again", "nowhere"], &["nowhere"]),
-        (&["--again", "full"], &["full", "scenario.toml"]),
-    ];
-    for (words, parts) in cases {
-        let output = folder.run(&[&["soak"], *words].concat());
-        let message = stderr(&output);
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {message}");
-        for part in *parts {
-            assert!(message.contains(part), "{words:?}: no {part:?} in {message}");
-        }
-    }
-    assert_eq!(std::fs::read_to_string(folder.0.join("full/mine.txt")).unwrap(), "mine");
-}
-
-#[test]
 fn any_scenario_is_checked_in_every_mode() {
     let folder = Folder::new("soak-again");
-    let output = folder.run(&["soak", "--again", "tiny", "--format", "json"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = folder.ok("soak --again tiny --format json");
     assert_eq!((&json(&output)["cases"], &json(&output)["failed"]), (&1.into(), &0.into()));
 }
 

@@ -48,6 +48,28 @@ impl Folder {
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
+    /// Runs the words of a line.
+    pub(crate) fn line(&self, line: &str) -> Output {
+        self.run(&anabranch_testkit::words(line))
+    }
+    /// Runs the words of a line, which succeeds.
+    pub(crate) fn ok(&self, line: &str) -> Output {
+        let output = self.line(line);
+        assert_eq!(code(&output), 0, "{line}: {}{}", stdout(&output), stderr(&output));
+        output
+    }
+    /// Runs the words of a line, which prints one JSON object.
+    pub(crate) fn json(&self, line: &str) -> Value {
+        json(&self.line(&format!("{line} --format json")))
+    }
+    /// Runs the words of a line, which is refused with these words on standard error.
+    pub(crate) fn refused(&self, line: &str, words: &[&str]) {
+        assert_output(&self.line(line), 2, words);
+    }
+    pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
+        let path = self.0.join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
     /// Runs the program with the backends `sim` and `sleep` (`examples/sleep_backend.rs`).
     pub(crate) fn run_with_sleep(&self, arguments: &[&str]) -> Output {
         let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();

@@ -147,42 +147,13 @@ fn lost(before: &BTreeMap<PathBuf, Thing>, path: &Path) -> Vec<PathBuf> {
 }
 
 /// Names that commands write, created here as foreign files; a trailing slash makes a directory with a file.
-const NAMES: &[&str] = &[
-    "trace.csv",
-    "series.csv",
-    "links.parquet",
-    "uplinks.csv",
-    "occupancy.csv",
-    "summary.json",
-    "manifest.json",
-    "attempt.json",
-    "report.html",
-    "view.html",
-    "comparison.csv",
-    "comparison.json",
-    "plan.json",
-    "sweep.csv",
-    "runs.csv",
-    "starts.log",
-    ".lock",
-    ".reported",
-    ".anabranch",
-    "figures/slowdown_cdf.svg",
-    "figures/mine.svg",
-    "runs/ecmp/seed1/flows.csv",
-    "runs/mine",
-    "earlier-runs/ecmp/seed1/flows.csv",
-    "failed/mine.json",
-    "reproduce/quick/mine/claims.csv",
-    ".partial/",
-    ".anabranch-1-1/",
-    ".writing/mine-a-1-1/",
-    ".writing/mine",
-    ".claims/mine",
-    "manifest.json/",
-    "flows.csv.partial",
-    "report.html.partial",
-];
+const NAMES: &str = "\
+    trace.csv series.csv links.parquet uplinks.csv occupancy.csv summary.json manifest.json attempt.json \
+    report.html view.html comparison.csv comparison.json plan.json sweep.csv runs.csv starts.log .lock \
+    .reported .anabranch figures/slowdown_cdf.svg figures/mine.svg runs/ecmp/seed1/flows.csv runs/mine \
+    earlier-runs/ecmp/seed1/flows.csv failed/mine.json reproduce/quick/mine/claims.csv .partial/ \
+    .anabranch-1-1/ .writing/mine-a-1-1/ .writing/mine .claims/mine manifest.json/ flows.csv.partial \
+    report.html.partial";
 
 fn put(folder: &Path, name: &str) {
     let path = folder.join(name);
@@ -217,8 +188,10 @@ const INTO: &[(&[&str], &[&str])] = &[
 #[test]
 fn foreign_directories_keep_their_files() {
     for (words, _) in INTO {
-        let all: Vec<&str> = NAMES.iter().copied().filter(|name| *name != "manifest.json/").collect();
-        let cases: Vec<Vec<&str>> = NAMES.iter().map(|name| vec![*name]).chain([all]).collect();
+        let all: Vec<&str> =
+            anabranch_testkit::words(NAMES).into_iter().filter(|name| *name != "manifest.json/").collect();
+        let cases: Vec<Vec<&str>> =
+            anabranch_testkit::words(NAMES).into_iter().map(|name| vec![name]).chain([all]).collect();
         for names in cases {
             let folder = Folder::new("files-foreign");
             folder.file("my.toml", SCENARIO);
@@ -255,13 +228,16 @@ fn replacing_results_keeps_foreign_files() {
         folder.run(&[words, &["out"][..], other].concat());
         ours.extend(snapshot(&folder.0.join("out")));
         let mut foreign = Vec::new();
-        for name in NAMES.iter().filter(|name| !ours.contains_key(Path::new(name.trim_end_matches('/')))) {
+        for name in anabranch_testkit::words(NAMES)
+            .into_iter()
+            .filter(|name| !ours.contains_key(Path::new(name.trim_end_matches('/'))))
+        {
             // A file where results have a directory, or the reverse, is a conflict.
             if Path::new(name).ancestors().skip(1).any(|above| matches!(ours.get(above), Some(Thing::File(..)))) {
                 continue;
             }
             put(&folder.0.join("out"), name);
-            foreign.push(*name);
+            foreign.push(name);
             let before: BTreeMap<_, _> =
                 snapshot(&folder.0).into_iter().filter(|(path, _)| !is_ours(path, &ours)).collect();
             let output = folder.run(&[words, &["out"][..], other].concat());
@@ -285,11 +261,9 @@ fn input_is_never_an_output() {
     let folder = Folder::new("files-input");
     folder.file("my.toml", SCENARIO);
     folder.file("flows.csv", FLOWS);
-    let output = folder.run(&["run", "my.toml", "--out", "."]);
-    assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("flows.csv") && stderr(&output).contains("--out"), "{}", stderr(&output));
+    folder.refused("run my.toml --out .", &["flows.csv", "--out"]);
     // A table of results is the input of a scenario whose results would replace it: by name, link and hard link.
-    assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
+    folder.ok("run my.toml --out out");
     let read = fs::read(folder.0.join("out/flows.csv")).unwrap();
     fs::create_dir(folder.0.join("by")).unwrap();
     fs::hard_link(folder.0.join("out/flows.csv"), folder.0.join("by/hard.csv")).unwrap();
@@ -367,7 +341,7 @@ fn named_files_need_replace() {
     folder.file("my.toml", SCENARIO);
     folder.file("flows.csv", FLOWS);
     folder.file("plugin.so", "no plugin\n");
-    assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
+    folder.ok("run my.toml --out out");
     folder.file("there", "mine\n");
     fs::create_dir(folder.0.join("man")).unwrap();
     folder.file("man/anabranch.1", "mine\n");
@@ -445,7 +419,7 @@ fn captures_and_tables_do_not_share_a_file() {
 #[test]
 fn reports_keep_foreign_files() {
     let folder = Folder::new("files-report");
-    assert_eq!(code(&folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"])), 0);
+    folder.ok("compare tiny --schemes ecmp,ops --out out");
     for (words, name) in [
         (&["report", "out/runs/ecmp/seed1"][..], "out/runs/ecmp/seed1/report.html"),
         (&["report", "out/runs/ops/seed1"], "out/runs/ops/seed1/figures/slowdown_cdf.svg"),
@@ -475,7 +449,7 @@ fn reports_keep_foreign_files() {
 #[test]
 fn replace_keeps_runs() {
     let folder = Folder::new("files-replace");
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out", "--set", "measure.series_interval=1us"])), 0);
+    folder.ok("run tiny --out out --set measure.series_interval=1us");
     let before = snapshot(&folder.0.join("out"));
     let other = ["run", "tiny", "--set", "run.warmup=1ns", "--out", "out"];
     assert_eq!(code(&folder.run(&other)), 2);
@@ -494,7 +468,7 @@ fn replace_keeps_runs() {
 fn damaged_manifest_owns_no_files() {
     let folder = Folder::new("files-manifest");
     folder.file("victim.csv", "mine\n");
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out"])), 0);
+    folder.ok("run tiny --out out");
     let path = folder.0.join("out/manifest.json");
     let whole = fs::read_to_string(&path).unwrap();
     let resealed = |path: &str| anabranch_report::resealed(&whole.replacen("flows.csv", path, 1));

@@ -15,7 +15,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read},
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -74,6 +74,48 @@ fn greeting(draws: &mut Stream) -> Greeting {
     }
 }
 
+/// A packet of a message of 16 MiB.
+fn part(stream: u32, psn: u64, message: u64, index: u32) -> Data {
+    Data {
+        stream,
+        payload: PAYLOAD,
+        psn,
+        tag: 0,
+        message,
+        length: 16 << 20,
+        index,
+        checksum: None,
+        steering: 0,
+        transmission: 7,
+        fragment: header::Fragment::WHOLE,
+        ack_request: true,
+    }
+}
+
+fn write_data(out: &mut Vec<u8>, connection: u32, data: &Data) {
+    header::data(out, connection, data);
+    out.resize(out.len() + usize::from(PAYLOAD), 7);
+}
+
+/// Completes the handshake within `tries` HELLOs and returns the number of the connection.
+fn connect(socket: &UdpSocket, to: u16, draws: &mut Stream, tries: u32, stop: &AtomicBool) -> Option<u32> {
+    let (of, mut cookie, mut out, mut buffer) = (greeting(draws), [0; COOKIE_BYTES], Vec::new(), [0; 2048]);
+    for _ in 0..tries {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
+        let _ = socket.send_to(&out, (LOOPBACK, to));
+        let Ok((length, _)) = socket.recv_from(&mut buffer) else { continue };
+        match Packet::decode(&buffer[..length]) {
+            Ok(Packet::Retry { cookie: given, .. }) => cookie = given,
+            Ok(Packet::Welcome { greeting, .. }) if greeting.connection != 0 => return Some(greeting.connection),
+            _ => {}
+        }
+    }
+    None
+}
+
 fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let connection = draws.bits() as u32;
@@ -90,21 +132,10 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
         // Maximum offsets of a packet.
         7 => {
             let index = draws.below(12_000) as u32;
-            let data = Data {
-                stream: draws.below(64) as u32,
-                payload: PAYLOAD,
-                psn: u64::from(index) + draws.below(4096),
-                tag: draws.bits() as u32,
-                message: draws.below(16),
-                length: 16 << 20,
-                index,
-                steering: draws.below(2),
-                transmission: 7,
-                ack_request: true,
-                ..Data::default()
-            };
-            header::data(&mut out, connection, &data);
-            out.resize(out.len() + usize::from(PAYLOAD), 7);
+            let psn = u64::from(index) + draws.below(4096);
+            let part = part(draws.below(64) as u32, psn, draws.below(16), index);
+            let data = Data { tag: draws.bits() as u32, steering: draws.below(2), ..part };
+            write_data(&mut out, connection, &data);
         }
         8 => {
             let psn = draws.below(1 << 20);
@@ -155,42 +186,13 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     let Ok(socket) = UdpSocket::bind((from, 0)) else { return };
     let _ = socket.set_read_timeout(Some(Duration::from_millis(20)));
     let mut draws = Stream::keyed(u64::from(number), u64::from(to), "slow sender");
-    let (of, mut cookie, mut out, mut buffer) = (greeting(&mut draws), [0; COOKIE_BYTES], Vec::new(), [0; 2048]);
-    let mut connection = None;
-    for _ in 0..50 {
-        if stop.load(Ordering::Relaxed) || connection.is_some() {
-            break;
-        }
-        header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
-        let _ = socket.send_to(&out, (LOOPBACK, to));
-        if let Ok((length, _)) = socket.recv_from(&mut buffer) {
-            match Packet::decode(&buffer[..length]) {
-                Ok(Packet::Retry { cookie: given, .. }) => cookie = given,
-                Ok(Packet::Welcome { greeting, .. }) if greeting.connection != 0 => {
-                    connection = Some(greeting.connection)
-                }
-                _ => {}
-            }
-        }
-    }
-    let Some(connection) = connection else { return };
+    let Some(connection) = connect(&socket, to, &mut draws, 50, stop) else { return };
+    let (mut out, mut buffer) = (Vec::new(), [0; 2048]);
     while !stop.load(Ordering::Relaxed) {
         for stream in 0..16 {
             let message = draws.below(8);
             let index = draws.below(2000) as u32;
-            let data = Data {
-                stream,
-                payload: PAYLOAD,
-                psn: u64::from(index) + message,
-                message,
-                length: 16 << 20,
-                index,
-                transmission: 7,
-                ack_request: true,
-                ..Data::default()
-            };
-            header::data(&mut out, connection, &data);
-            out.resize(out.len() + usize::from(PAYLOAD), 7);
+            write_data(&mut out, connection, &part(stream, u64::from(index) + message, message, index));
             let _ = socket.send_to(&out, (LOOPBACK, to));
         }
         while socket.recv_from(&mut buffer).is_ok() {}
@@ -348,17 +350,23 @@ fn right(what: &str, output: &Output) {
     assert_eq!(code(output), 0, "{what}: {}{}", stdout(output), stderr(output));
 }
 
-fn transfer(folder: &Folder, bytes: &str) -> Job {
-    let set = ["--format", "json", "--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
-    let mut server =
-        limited(folder, &[&["serve", "--at", "127.0.0.1:7000", "--once"], &set[..]].concat()).spawn().unwrap();
+const SET: [&str; 6] = ["--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
+
+fn serve(folder: &Folder, options: &[&str]) -> Child {
+    let arguments = [&["serve", "--at", "127.0.0.1:7000"], options, &SET[..]].concat();
+    let mut server = limited(folder, &arguments).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening at "), "{line}");
+    server
+}
+
+fn transfer(folder: &Folder, bytes: &str) -> Job {
+    let mut server = serve(folder, &["--once"]);
     // The attack targets the listener before the sender starts.
     thread::sleep(Duration::from_millis(300));
     let job = watched(|| {
-        let arguments = [&["send", "--to", "127.0.0.1:7000", "--bytes", bytes], &set[..]].concat();
+        let arguments = [&["send", "--to", "127.0.0.1:7000", "--bytes", bytes, "--format", "json"], &SET[..]].concat();
         let sent = limited(folder, &arguments).output().unwrap();
         if code(&sent) != 0 {
             // It would wait forever.
@@ -390,24 +398,11 @@ const PACKETS: u64 = 3000;
 /// Connects peers that each open 64 streams and send single packets of messages that never complete.
 fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
     let mut draws = Stream::keyed(1, 0, "holders");
-    let (mut peers, mut out, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
+    let (mut peers, mut out) = (Vec::new(), Vec::new());
     for number in 0..usize::from(HOLDERS) * PEERS {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 66, 0, 1 + (number / PEERS) as u8), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        let (of, mut cookie, mut connection) = (greeting(&mut draws), [0; COOKIE_BYTES], None);
-        for _ in 0..10 {
-            header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
-            socket.send_to(&out, (LOOPBACK, SERVED.start)).unwrap();
-            let Ok((length, _)) = socket.recv_from(&mut buffer) else { continue };
-            match Packet::decode(&buffer[..length]) {
-                Ok(Packet::Retry { cookie: given, .. }) => cookie = given,
-                Ok(Packet::Welcome { greeting, .. }) => {
-                    connection = Some(greeting.connection);
-                    break;
-                }
-                _ => {}
-            }
-        }
+        let connection = connect(&socket, SERVED.start, &mut draws, 10, stop);
         peers.push((socket, connection.expect("a WELCOME")));
     }
     let stop = Arc::clone(stop);
@@ -418,18 +413,7 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
             while sent < due {
                 let (socket, connection) = &peers[sent as usize % peers.len()];
                 let (stream, index) = (sent / peers.len() as u64 % 64, sent / peers.len() as u64 / 64);
-                let data = Data {
-                    stream: stream as u32,
-                    payload: PAYLOAD,
-                    psn: index,
-                    length: 16 << 20,
-                    index: index as u32,
-                    transmission: 7,
-                    ack_request: true,
-                    ..Data::default()
-                };
-                header::data(&mut out, *connection, &data);
-                out.resize(out.len() + usize::from(PAYLOAD), 7);
+                write_data(&mut out, *connection, &part(stream as u32, index, 0, index as u32));
                 let _ = socket.send_to(&out, (LOOPBACK, SERVED.start));
                 sent += 1;
             }
@@ -441,15 +425,12 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
 
 /// Durations of `count` transfers of 1 MiB to `serve`, from one new address.
 fn first_messages(folder: &Folder, count: usize, under_attack: bool) -> Vec<Duration> {
-    let set = ["--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
-    let mut server = limited(folder, &[&["serve", "--at", "127.0.0.1:7000"], &set[..]].concat()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let mut server = serve(folder, &[]);
     let stop = Arc::new(AtomicBool::new(false));
     let holders = under_attack.then(|| hold(&stop));
     thread::sleep(Duration::from_secs(if under_attack { 3 } else { 0 }));
     let arguments =
-        [&["send", "--from", "127.66.0.11", "--to", "127.0.0.1:7000", "--bytes", "1MiB"], &set[..]].concat();
+        [&["send", "--from", "127.66.0.11", "--to", "127.0.0.1:7000", "--bytes", "1MiB"], &SET[..]].concat();
     let sent = (0..count).map(|_| {
         let began = Instant::now();
         (limited(folder, &arguments).output().unwrap(), began.elapsed())

@@ -305,38 +305,6 @@ fn rank_workload_writes_rows() {
     assert_eq!((count, hosts), (48, [(0, 2), (2, 1), (1, 3), (3, 0)].into()));
 }
 
-#[test]
-fn rank_workload_is_refused_where_unsupported() {
-    let folder = Folder::new("collective-refused");
-    folder.file("net.toml", "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"nccl\"\nranks = 2\n");
-    for words in [&["run", "net.toml"][..], &["check", "net.toml"], &["compare", "net.toml", "--schemes", "ecmp,reps"]]
-    {
-        let output = folder.run(words);
-        let message = stderr(&output);
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {message}");
-        for word in ["net.toml", "found \"nccl\"", "testbed run", "collective"] {
-            assert!(message.contains(word), "{words:?}: {message}");
-        }
-    }
-    for (key, wrong, word) in [
-        ("collective", "\"rings\"", "`ring`"),
-        ("abi", "\"v7\"", "\"v8\""),
-        ("element", "\"floats\"", "`float`"),
-        ("rank", "3", "`ranks`"),
-    ] {
-        let set = format!("workload.0.{key}={wrong}");
-        let output = folder.run(&["check", "net.toml", "--set", &set]);
-        assert_eq!(code(&output), 2);
-        assert!(stderr(&output).contains(word), "{}", stderr(&output));
-    }
-    folder.file("bed.toml", &network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize"));
-    for command in ["run", "compare"] {
-        let output = folder.run(&["testbed", command, "bed.toml", "--plugin", "no.so"]);
-        let message = stderr(&output);
-        assert!(code(&output) == 2 && message.contains("--plugin: no.so does not exist"), "{message}");
-    }
-}
-
 /// A scenario is data: no command lets it name code to load.
 #[test]
 fn scenario_cannot_name_plugin() {

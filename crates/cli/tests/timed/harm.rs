@@ -1,8 +1,8 @@
 //! Links that lose, corrupt, duplicate and delay packets, flapping links, and signals to commands on a testbed.
 
 use crate::common::{
-    Folder, Row, code, json, stderr, stdout,
-    testbed::{Bed, has_no_testbed, refused, scenario},
+    Row, code, json, stderr, stdout,
+    testbed::{Bed, refused, scenario},
 };
 use anabranch_testkit::turn;
 use serde_json::Value;
@@ -187,34 +187,4 @@ fn flapping_link_delays_by_its_down_time() {
     // 10 MB at 180 Mbit/s take 0.456 s with headers, plus 0.3 s while the only path is down.
     let seconds = summary["fct_us"]["max"].as_f64().unwrap() / 1e6;
     assert!((0.74..20.0).contains(&seconds), "{seconds}");
-}
-
-#[test]
-fn simulations_flap_links_and_refuse_other_harm() {
-    let flap =
-        ["fault.0.kind=link-flap", "fault.0.period=10us", "fault.0.down_for=3us", "fault.0.flaps=4", "fault.0.count=1"];
-    let run = |sets: &[&str]| {
-        let folder = Folder::new("harm-simulated");
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let words: Vec<&str> = ["run", "tiny", "--out", "out", "--progress", "never"].into_iter().chain(sets).collect();
-        folder.run(&words)
-    };
-    assert_eq!(code(&run(&flap)), 0, "{}", stderr(&run(&flap)));
-    for (kind, more) in [
-        ("packet-corruption", "fault.0.corruption=0.1"),
-        ("packet-duplication", "fault.0.duplication=0.1"),
-        ("packet-delay", "fault.0.delay=1ms"),
-    ] {
-        let kind_is = format!("fault.0.kind={kind}");
-        let message = run(&[&kind_is, more, "fault.0.count=1"]);
-        refused(&message, &["[[fault]] 1: `kind`", kind, "real packets", "--backend testbed"]);
-    }
-    refused(&run(&["fault.0.kind=link-flap", "fault.0.count=1", "fault.0.flaps=1"]), &["period"]);
-    // On a testbed, links cannot distinguish data from ACKs.
-    let data = "[[fault]]\nkind = \"packet-loss\"\nloss = 0.1\naffects = \"data\"\nlinks = [\"leaf0-spine0\"]\n";
-    let bed = bed("harm-data", 1, data);
-    let output = bed.run(&["testbed", "run", "harm.toml", "--progress", "never"]);
-    if !has_no_testbed(&output) {
-        refused(&output, &["`affects`", "\"data\"", "\"all\""]);
-    }
 }

@@ -136,23 +136,10 @@ fn testbed_is_built_and_removed_completely() {
 
     let address = up["nodes"][1]["address"].as_str().unwrap();
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
-    let to = format!("{address}:7000");
-    let path_arguments = [
-        "testbed",
-        "exec",
-        "host0",
-        "--",
-        anabranch,
-        "paths",
-        "--to",
-        &to,
-        "--labels",
-        "32",
-        "--patience",
-        "2000",
-        "--format",
-        "json",
-    ];
+    let line = format!(
+        "testbed exec host0 -- {anabranch} paths --to {address}:7000 --labels 32 --patience 2000 --format json"
+    );
+    let path_arguments = anabranch_testkit::words(&line);
     let paths = beds.run(&path_arguments);
     assert_eq!(code(&paths), 0, "{}", stderr(&paths));
     let paths = json(&paths);

@@ -175,72 +175,14 @@ fn one_direction_of_a_cable_fails_alone() {
 }
 
 #[test]
-fn unsupported_link_faults_are_refused_by_key() {
-    let check = |faults: &str| {
-        let bed = bed("faults-refused", faults);
-        bed.run(&["check", "faults.toml", "--backend", "testbed"])
-    };
-    let down = format!("{CUT}kind = \"link-down\"\n");
-    assert_eq!(code(&check(&down)), 0);
-    refused(
-        &check(&(down.clone() + "affects = \"data\"\n")),
-        &["[[fault]] 1: `affects`", "\"data\"", "affects = \"all\""],
-    );
-    refused(
-        &check(&(down.clone() + "detect_after = \"1ms\"\n")),
-        &["[[fault]] 1: `detect_after`", "detect_after = \"never\""],
-    );
-    let fast = check(&format!("{CUT}kind = \"link-degrade\"\nrate = \"20Gbps\"\n"));
-    refused(&fast, &["[[fault]] 1: `rate`", "20Gbps", "1Mbps to 1Gbps"]);
-}
-
-#[test]
 fn switch_schemes_are_refused_before_the_first_run() {
     let bed = bed("faults-schemes", "");
-    let check = |scheme: &str| {
-        let set = format!("load_balancer.scheme={scheme}");
-        bed.run(&["check", "faults.toml", "--backend", "testbed", "--set", &set])
-    };
-    for (scheme, nearest) in [
-        ("letflow", "flowlet"),
-        ("conga", "flowlet"),
-        ("conweave", "flowlet"),
-        ("drill", "reps"),
-        ("ar", "reps"),
-        ("hf2t", "flowlet"),
-    ] {
-        refused(
-            &check(scheme),
-            &["[load_balancer]: `scheme`", &format!("`{scheme}`"), "kernel's", &format!("`{nearest}`")],
-        );
-    }
-    // Pairs with a host scheme are judged by it.
-    for scheme in ["reps", "spritz-scout", "prime", "ecmp"] {
-        assert_eq!(code(&check(scheme)), 0, "{scheme}: {}", stderr(&check(scheme)));
-    }
     let words = ["compare", "faults.toml", "--backend", "testbed", "--schemes", "reps,conga", "--out", "out"];
     let compared = bed.run(&words);
     if !has_no_testbed(&compared) {
         refused(&compared, &["`conga`", "`flowlet`"]);
         assert!(!bed.folder.0.join("out/runs").exists());
     }
-}
-
-#[test]
-fn unmeasured_keys_warn_by_name() {
-    let bed = bed(
-        "faults-measure",
-        "[measure]\nseries_links = [\"leaf0->spine0\"]\nseries_interval = \"1ms\"\noccupancy = true\nuplink_counts = true\ntrace_flows = [0]\n",
-    );
-    let check = |backend: &str| stderr_words(&bed.run(&["check", "faults.toml", "--backend", backend]));
-    let message = check("testbed");
-    for key in ["series_links", "occupancy", "uplink_counts", "trace_flows"] {
-        assert!(
-            message.contains(&format!("warning: [measure]: `{key}` has no effect: the backend `testbed`")),
-            "{key}: {message}"
-        );
-    }
-    assert!(!message.contains("series_scheme") && !check("sim").contains("no effect"), "{message}");
 }
 
 #[test]
