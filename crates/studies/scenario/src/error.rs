@@ -14,7 +14,6 @@ pub struct ScenarioError(Box<Parts>);
 #[derive(Clone, Debug)]
 struct Parts {
     message: String,
-    unknown_key: bool,
     place: Option<Place>,
     help: Option<String>,
     code: Option<Arc<NamedSource<String>>>,
@@ -74,27 +73,7 @@ impl ScenarioError {
     /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         let message = shortened(&escaped(&message.into()));
-        ScenarioError(Box::new(Parts {
-            message,
-            unknown_key: false,
-            place: None,
-            help: None,
-            code: None,
-            others: Vec::new(),
-            more: 0,
-        }))
-    }
-
-    /// Creates an error about a key that does not exist there.
-    pub fn of_unknown_key(message: impl Into<String>) -> Self {
-        let mut error = Self::new(message);
-        error.0.unknown_key = true;
-        error
-    }
-
-    /// Returns `true` if a key that does not exist there is the reason.
-    pub fn is_unknown_key(&self) -> bool {
-        self.0.unknown_key
+        ScenarioError(Box::new(Parts { message, place: None, help: None, code: None, others: Vec::new(), more: 0 }))
     }
 
     /// Puts the name of the object concerned before the message.

@@ -2,7 +2,7 @@
 
 use crate::{
     library::READY_MADE,
-    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
+    scenario::{CompareParameters, KEYS, MeasureParameters, PROFILES, RunParameters},
 };
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
@@ -66,6 +66,9 @@ pub struct Explanation {
     /// Every meaning of the name.
     pub parts: Vec<Part>,
 }
+
+const KINDS: [CatalogueKind; 4] =
+    [CatalogueKind::Schemes, CatalogueKind::Topologies, CatalogueKind::Transports, CatalogueKind::Workloads];
 
 fn entry(name: &str, sort: &'static str, meaning: impl Into<String>) -> CatalogueEntry {
     CatalogueEntry { name: name.into(), sort, meaning: meaning.into() }
@@ -186,7 +189,7 @@ fn thing_parts(name: &str) -> Vec<Part> {
         let fixed: Vec<String> =
             alias.fixed.iter().map(|(key, word)| format!(" It sets {key} = \"{word}\".")).collect();
         let meaning = format!("{}. A pair: {sides}.{}", capitalised(alias.summary), fixed.concat());
-        parts.push(Part { table: "[load_balancer] scheme".into(), meaning, parameters: Vec::new() });
+        parts.push(part("[load_balancer] scheme", meaning, Vec::new()));
         parts.extend(host_part(alias.host));
         parts.extend(switch_part(alias.switch));
     } else {
@@ -196,7 +199,7 @@ fn thing_parts(name: &str) -> Vec<Part> {
     parts.extend(topology_part(name));
     parts.extend(transport_parts(name));
     parts.extend(workload_parts(name));
-    parts.extend(fabric_parts(name));
+    parts.extend(fabric_part(name));
     parts.extend(scenario_part(name));
     parts
 }
@@ -214,65 +217,59 @@ fn as_named(name: &str, mut parts: Vec<Part>) -> Vec<Part> {
     parts
 }
 
+fn part(table: impl Into<String>, meaning: impl Into<String>, parameters: Vec<Parameter>) -> Part {
+    Part { table: table.into(), meaning: meaning.into(), parameters }
+}
+
+fn links() -> Part {
+    let meaning = "Other rates and delays for single links or for a class of links.";
+    part("[[topology.link]]", meaning, LinkOverride::default().documentation())
+}
+
 fn section_parts(name: &str) -> Vec<Part> {
-    let list = |entries: Vec<CatalogueEntry>, sort: &str| -> String {
-        let named = entries.iter().filter(|entry| entry.sort == sort);
+    let list = |kind, sort: &str| -> String {
+        let named = catalogue(kind).into_iter().filter(|entry| entry.sort == sort);
         named.map(|entry| format!("  {}: {}", entry.name, entry.meaning)).collect::<Vec<_>>().join("\n")
     };
-    let part = |table: &str, meaning: String, parameters| Part { table: table.into(), meaning, parameters };
     match name {
-        "topology" => vec![
-            part(
-                "[topology]",
-                format!("The graph. `kind` is one of\n{}", list(catalogue(CatalogueKind::Topologies), "topology")),
-                Vec::new(),
-            ),
-            part(
-                "[[topology.link]]",
-                "Other rates and delays for single links or for a class of links.".into(),
-                LinkOverride::default().documentation(),
-            ),
-        ],
-        "transport" => vec![part(
-            "[transport]",
-            format!(
-                "Senders and receivers. `kind` is one of\n{}\n`congestion_control` is one of\n{}",
-                list(catalogue(CatalogueKind::Transports), "transport"),
-                list(catalogue(CatalogueKind::Transports), "congestion control")
-            ),
-            Vec::new(),
-        )],
-        "load_balancer" => vec![part(
-            "[load_balancer]",
-            format!(
+        "topology" => {
+            let meaning = format!("The graph. `kind` is one of\n{}", list(CatalogueKind::Topologies, "topology"));
+            vec![part("[topology]", meaning, Vec::new()), links()]
+        }
+        "transport" => {
+            let [kinds, controls] =
+                ["transport", "congestion control"].map(|sort| list(CatalogueKind::Transports, sort));
+            let meaning =
+                format!("Senders and receivers. `kind` is one of\n{kinds}\n`congestion_control` is one of\n{controls}");
+            vec![part("[transport]", meaning, Vec::new())]
+        }
+        "load_balancer" => {
+            let meaning = format!(
                 "Load balancer. `scheme` names a pair, or `host` and `switch` name both sides; \
                  `[load_balancer.NAME]` holds the parameters of a side. Pairs are\n{}",
-                list(catalogue(CatalogueKind::Schemes), "pair")
-            ),
-            Vec::new(),
-        )],
-        "workload" => vec![part(
-            "[[workload]]",
-            format!("Traffic. `kind` is one of\n{}", list(catalogue(CatalogueKind::Workloads), "workload")),
-            CommonParameters::default().documentation(),
-        )],
+                list(CatalogueKind::Schemes, "pair")
+            );
+            vec![part("[load_balancer]", meaning, Vec::new())]
+        }
+        "workload" => {
+            let meaning = format!("Traffic. `kind` is one of\n{}", list(CatalogueKind::Workloads, "workload"));
+            vec![part("[[workload]]", meaning, CommonParameters::default().documentation())]
+        }
         _ => Vec::new(),
     }
 }
 
 /// Returns every table with parameters, each once, with all of them.
 pub fn reference() -> Vec<Part> {
-    let kinds =
-        [CatalogueKind::Schemes, CatalogueKind::Topologies, CatalogueKind::Transports, CatalogueKind::Workloads];
     // Schemes share a name with other kinds (`nccl`): each part is listed with its own kind.
-    let things = kinds.into_iter().flat_map(|kind| {
+    let things = KINDS.into_iter().flat_map(|kind| {
         let of_schemes = matches!(kind, CatalogueKind::Schemes);
         let entries = catalogue(kind).into_iter().filter(|entry| entry.sort != "fabric profile");
         let parts = entries.flat_map(|entry| thing_parts(&entry.name));
         parts.filter(move |part| part.table.starts_with("[load_balancer") == of_schemes).collect::<Vec<_>>()
     });
     let mut parts: Vec<Part> = Vec::new();
-    for part in things.chain(SECTIONS.iter().flat_map(|name| [thing_parts(name), section_parts(name)].concat())) {
+    for part in things.chain(KEYS[2..].iter().flat_map(|name| [thing_parts(name), section_parts(name)].concat())) {
         if !part.parameters.is_empty() && !parts.iter().any(|known| known.table == part.table) {
             parts.push(part);
         }
@@ -301,7 +298,7 @@ fn key_parts(wanted: &str) -> Vec<Part> {
 /// Returns all names of the catalogue and of sections.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = CatalogueKind::ALL.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
-    names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
+    names.extend(KEYS[2..].iter().map(|name| (*name).to_string()));
     names
 }
 
@@ -337,91 +334,64 @@ fn transport_parts(name: &str) -> Vec<Part> {
 
 fn topology_part(name: &str) -> Vec<Part> {
     let own = registry_part::<TopologyParameters>(name, format!("[topology] with kind = \"{name}\""));
-    let links = Part {
-        table: "[[topology.link]]".into(),
-        meaning: "Other rates and delays for single links or for a class of links.".into(),
-        parameters: LinkOverride::default().documentation(),
-    };
-    own.map_or_else(Vec::new, |own| vec![own, links])
+    own.map_or_else(Vec::new, |own| vec![own, links()])
 }
 
 fn workload_parts(name: &str) -> Vec<Part> {
     if let Some(sizes) = SIZE_DISTRIBUTIONS.iter().find(|about| about.name == name) {
-        let meaning = sizes.about().text();
-        return vec![Part { table: format!("flow sizes: sizes = \"{name}\""), meaning, parameters: Vec::new() }];
+        return vec![part(format!("flow sizes: sizes = \"{name}\""), sizes.about().text(), Vec::new())];
     }
     let own = registry_part::<WorkloadParameters>(name, format!("[[workload]] with kind = \"{name}\""));
-    let common = Part {
-        table: "any [[workload]]".into(),
-        meaning: "Optional keys of every workload.".into(),
-        parameters: CommonParameters::default().documentation(),
-    };
+    let common =
+        part("any [[workload]]", "Optional keys of every workload.", CommonParameters::default().documentation());
     own.map_or_else(Vec::new, |own| vec![own, common])
 }
 
-const SECTIONS: &[&str] = &[
-    "topology",
-    "servers",
-    "fabric",
-    "transport",
-    "load_balancer",
-    "workload",
-    "fault",
-    "measure",
-    "run",
-    "compare",
-    "wire",
-];
-
-fn fabric_parts(name: &str) -> Vec<Part> {
-    let part = |table: &str, meaning: &str, parameters: &dyn Parameters| Part {
-        table: table.into(),
-        meaning: meaning.into(),
-        parameters: parameters.documentation(),
-    };
-    if let Some(profile) = PROFILES.iter().find(|p| p.name == name) {
-        let fabric = (profile.fabric)();
-        return vec![part(&format!("[fabric] with profile = \"{name}\""), profile.meaning, &fabric)];
-    }
-    if let Some(rule) = registry_part::<MarkingParameters>(name, format!("[fabric.{name}] with marking = \"{name}\"")) {
-        return vec![rule];
-    }
-    match name {
+fn fabric_part(name: &str) -> Option<Part> {
+    let (table, meaning, parameters): (_, _, &dyn Parameters) = match name {
         "fabric" => {
             let names: Vec<_> = PROFILES.iter().map(|p| p.name).collect();
             let meaning = format!(
                 "Buffers, marking, trimming, classes and their scheduling. `profile` names a set of defaults: {}.",
                 names.join(", ")
             );
-            vec![part("[fabric]", &meaning, &FabricParameters::default())]
+            return Some(part("[fabric]", meaning, FabricParameters::default().documentation()));
         }
-        "servers" => vec![part(
+        "servers" => (
             "[servers]",
             "Servers: hosts of the topology are their NICs, the traffic is between their GPUs. Without it hosts are endpoints.",
             &ServerParameters::default(),
-        )],
-        "run" => vec![part("[run]", "End of a run, and flows in the statistics.", &RunParameters::default())],
-        "measure" => vec![part("[measure]", "Optional measurements.", &MeasureParameters::default())],
-        "compare" => vec![part(
+        ),
+        "run" => ("[run]", "End of a run, and flows in the statistics.", &RunParameters::default()),
+        "measure" => ("[measure]", "Optional measurements.", &MeasureParameters::default()),
+        "compare" => (
             "[compare]",
             "Defaults of `anabranch compare` for arguments that are not given.",
             &CompareParameters::default(),
-        )],
-        "wire" => vec![part(
+        ),
+        "wire" => (
             "[wire]",
             "Settings of real networks only (`serve`, `send`, testbeds); simulations do not read them.",
             &WireParameters::default(),
-        )],
-        "fault" => {
-            vec![part("[[fault]]", "Faults of links and switches, with their times.", &FaultParameters::default())]
-        }
-        _ => Vec::new(),
-    }
+        ),
+        "fault" => ("[[fault]]", "Faults of links and switches, with their times.", &FaultParameters::default()),
+        _ => match PROFILES.iter().find(|profile| profile.name == name) {
+            Some(profile) => {
+                let table = format!("[fabric] with profile = \"{name}\"");
+                return Some(part(table, profile.meaning, (profile.fabric)().documentation()));
+            }
+            None => {
+                let table = format!("[fabric.{name}] with marking = \"{name}\"");
+                return registry_part::<MarkingParameters>(name, table);
+            }
+        },
+    };
+    Some(part(table, meaning, parameters.documentation()))
 }
 
 fn scenario_part(name: &str) -> Option<Part> {
     let ready = READY_MADE.iter().find(|r| r.name == name)?;
-    Some(Part { table: "a ready-made scenario".into(), meaning: ready.shows(), parameters: Vec::new() })
+    Some(part("a ready-made scenario", ready.shows(), Vec::new()))
 }
 
 fn capitalised(text: &str) -> String {

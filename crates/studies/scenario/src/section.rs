@@ -163,7 +163,7 @@ impl<'t> Section<'t> {
     fn unknown(&self, key: &str, node: &Node, own: &[&'static str], also: &[&'static str]) -> ScenarioError {
         let allowed: Vec<&'static str> = also.iter().chain(own).copied().collect();
         let message = format!("{}: unknown key `{key}`; allowed are {}", self.title, list(&allowed));
-        did_you_mean(ScenarioError::of_unknown_key(message).at(node.key.clone()), nearest(key, allowed))
+        did_you_mean(ScenarioError::new(message).at(node.key.clone()), nearest(key, allowed))
     }
 }
 

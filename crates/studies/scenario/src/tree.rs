@@ -126,6 +126,24 @@ impl Tree {
         })
     }
 
+    /// Returns the place of the value at a dotted key.
+    pub(crate) fn place(&self, path: &str) -> Option<Place> {
+        self.find(path).map(|node| node.place.clone())
+    }
+
+    /// Returns the place of a key of a table, or else that of the table's header.
+    pub(crate) fn place_in(&self, table: &str, key: Option<&str>) -> Option<Place> {
+        let own = key.and_then(|key| self.place(&format!("{table}.{key}")));
+        own.or_else(|| self.find(table).map(|node| node.key.clone()))
+    }
+
+    /// Returns file and line of a table as the begin of a warning; empty where it has none.
+    pub(crate) fn line_of(&self, table: &str) -> String {
+        let at = self.place_in(table, None).map(|at| ScenarioError::new("").at(at));
+        let at = at.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
+        at.map_or(String::new(), |(name, line)| format!("{name}:{line}: "))
+    }
+
     /// Overrides one value, as `--set key=value` does: the value is read as TOML, else taken as text.
     ///
     /// # Errors

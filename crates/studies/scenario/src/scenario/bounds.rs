@@ -1,6 +1,6 @@
 //! Bounds of clocks and tables of results: larger numbers are refused before the run rather than when its results are written.
 
-use super::workload::{self, Workload};
+use super::workload::Workload;
 use crate::{error::ScenarioError, tree::Tree};
 use anabranch_backend::Setup;
 use anabranch_topology::{BasePaths, LinkId, Topology};
@@ -70,7 +70,7 @@ fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(),
         time as f64 / SECOND as f64
     );
     let help = "make the flow smaller or its links faster";
-    Err(ScenarioError::new(message).maybe_at(workload::place(tree, number, Some("size"))).help(help))
+    Err(ScenarioError::new(message).maybe_at(tree.place_in(&format!("workload[{number}]"), Some("size"))).help(help))
 }
 
 fn host_name(topology: &Topology, host: u32) -> &str {

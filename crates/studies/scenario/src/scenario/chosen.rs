@@ -63,7 +63,7 @@ pub(crate) fn resolve(
     let mut numbers: Vec<u32> = Vec::new();
     for (index, choice) in chosen.iter().enumerate() {
         let found = numbers_of(choice, flows, topology).map_err(|message| {
-            let place = tree.find(&format!("measure.{key}[{index}]")).map(|node| node.place.clone());
+            let place = tree.place(&format!("measure.{key}[{index}]"));
             ScenarioError::new(format!("[measure]: `{key}`: {message}")).maybe_at(place)
         })?;
         numbers.extend(found);

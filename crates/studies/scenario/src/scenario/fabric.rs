@@ -1,11 +1,7 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and checks of their combination.
 
 use crate::document;
-use crate::{
-    error::ScenarioError,
-    section::Section,
-    tree::{Place, Tree},
-};
+use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling};
 use anabranch_settings::{About, ControlOr, Each, Parameters, Raw, Setting};
 use anabranch_topology::Affects;
@@ -122,19 +118,13 @@ pub(crate) fn table(profile: &Profile, fabric: &FabricParameters, marking: &Each
     table
 }
 
-/// Returns the place of a key, or of the section where the key is not given.
-fn place(tree: &Tree, key: &str) -> Option<Place> {
-    let own = tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
-    own.or_else(|| tree.find("fabric").map(|node| node.key.clone()))
-}
-
 pub(crate) fn check(
     fabric: &FabricParameters,
     transport: &TransportParameters,
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
     let wrong = |key: &str, message: String| {
-        ScenarioError::new(format!("[fabric]: `{key}`: {message}")).maybe_at(place(tree, key))
+        ScenarioError::new(format!("[fabric]: `{key}`: {message}")).maybe_at(tree.place_in("fabric", Some(key)))
     };
     let packet = transport.mtu() + transport.header();
     if above(fabric.ecn_kmin, fabric.ecn_kmax) {
@@ -255,7 +245,7 @@ pub(crate) fn check_lossless(
 ) -> Result<(), ScenarioError> {
     match anabranch_fabric::lossless_problem(topology, fabric, packet) {
         Some((key, message, help)) => Err(ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
-            .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
+            .maybe_at(tree.place(&format!("fabric.{key}")))
             .help(help)),
         None => Ok(()),
     }
@@ -263,11 +253,11 @@ pub(crate) fn check_lossless(
 
 /// Checks that the thresholds fit together, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(fabric: &FabricParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
-    let at = |key: &str| tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
     let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
     if kmin > kmax {
         let message = format!("[fabric]: ecn_kmin ({kmin}B) is above ecn_kmax ({kmax}B) with a BDP of {bdp}B");
-        return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(place(tree, "ecn_kmax"))));
+        return Err(ScenarioError::new(message)
+            .maybe_at(tree.place("fabric.ecn_kmin").or(tree.place_in("fabric", Some("ecn_kmax")))));
     }
     Ok(())
 }

@@ -45,9 +45,7 @@ pub(crate) fn resolve(
     let (mut resolved, mut mistakes) = (Vec::new(), Mistakes::default());
     for (number, fault) in faults.iter().enumerate() {
         let found = fault.resolve(topology, number, seed).map_err(|error| {
-            let table = format!("fault[{number}]");
-            let own = error.key.as_deref().and_then(|key| tree.find(&format!("{table}.{key}")));
-            let at = own.map(|node| node.place.clone()).or_else(|| tree.find(&table).map(|node| node.key.clone()));
+            let at = tree.place_in(&format!("fault[{number}]"), error.key.as_deref());
             ScenarioError::new(format!("[[fault]] {}: {error}", number + 1)).maybe_at(at)
         });
         resolved.extend(mistakes.ok(found).unwrap_or_default());
@@ -74,9 +72,7 @@ pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree)
         let names: Vec<String> = never.iter().take(NAMED).map(|link| setup.topology.link_name(*link)).collect();
         let more = never.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let place = tree.find(&format!("fault[{number}]")).map(|node| ScenarioError::new("").at(node.key.clone()));
-        let place = place.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
-        let place = place.map_or(String::new(), |(name, line)| format!("{name}:{line}: "));
+        let place = tree.line_of(&format!("fault[{number}]"));
         warnings.push(format!(
             "{place}[[fault]] {}: `link-up` at {}: {}{more} did not go down before, so that nothing changes there",
             number + 1,

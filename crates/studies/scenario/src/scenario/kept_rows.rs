@@ -1,6 +1,6 @@
 //! Jobs whose flows have rows although the run is to keep none (`measure.flow_rows`).
 
-use super::workload::{Workload, prefix};
+use super::workload::Workload;
 use crate::tree::Tree;
 use anabranch_backend::Setup;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) fn warnings(workloads: &[Workload], setup: &Setup, tree: &Tree) -> Ve
         format!(
             "{}[[workload]] {}: `measure.flow_rows = \"without-jobs\"`: the job `{}` keeps rows of its flows: {reason}; its \
              memory grows with the number of its flows",
-            prefix(tree, number),
+            tree.line_of(&format!("workload[{number}]")),
             number + 1,
             workload.name
         )

@@ -141,7 +141,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let mut section = section.unwrap_or_else(|| Section::absent("[load_balancer]"));
     let rank = |key: &str| section.peek(key).map(|node| node.place.source.rank);
     let (scheme_rank, side_rank) = (rank("scheme"), rank("host").max(rank("switch")));
-    let place = |key: &str| tree.find(&format!("load_balancer.{key}")).map(|node| node.place.clone());
+    let place = |key: &str| tree.place(&format!("load_balancer.{key}"));
     if scheme_rank == Some(0) && (rank("host") == Some(0) || rank("switch") == Some(0)) {
         return Err(ScenarioError::new("[load_balancer]: found `scheme` together with `host` or `switch`")
             .maybe_at(place("scheme"))
@@ -210,7 +210,7 @@ fn given_table(name: &str, node: &Node, names: &[&str]) -> Result<Given, Scenari
         let sides = "scheme, host, switch, and a table for the parameters of a scheme:";
         let message = format!("[load_balancer]: unknown key `{name}`; allowed are {sides} {}", list(names));
         let near = nearest(name, names.iter().copied().chain(["scheme", "host", "switch"]));
-        return Err(did_you_mean(ScenarioError::of_unknown_key(message).at(node.key.clone()), near));
+        return Err(did_you_mean(ScenarioError::new(message).at(node.key.clone()), near));
     }
     let title = format!("[load_balancer.{name}]");
     let Value::Table(entries) = &node.value else {
@@ -232,7 +232,7 @@ fn given_table(name: &str, node: &Node, names: &[&str]) -> Result<Given, Scenari
                     true => format!("{title}: unknown key `{key}`; {name} has no parameters"),
                     false => format!("{title}: unknown key `{key}`; allowed are {}", list(&allowed)),
                 };
-                did_you_mean(ScenarioError::of_unknown_key(message).at(value.key.clone()), nearest)
+                did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
             }
             SetError::InvalidValue { key, wrong } => {
                 ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())

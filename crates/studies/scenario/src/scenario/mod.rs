@@ -52,7 +52,8 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 use topology::TopologySection;
 
-const KEYS: &[&str] = &[
+/// Keys of a scenario: two values, then its sections.
+pub(crate) const KEYS: &[&str] = &[
     "name",
     "seed",
     "topology",
@@ -169,7 +170,7 @@ impl Scenario {
         let mut mistakes = Mistakes::default();
         let name = mistakes.ok(root.read::<String>("name")).flatten().unwrap_or_else(|| stem.to_string());
         if let Some(wrong) = wrong_name(&name) {
-            let at = tree.find("name").map(|node| node.place.clone());
+            let at = tree.place("name");
             mistakes.add(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
         }
         let seed = mistakes.ok(root.read::<Seed>("seed")).flatten().map_or(1, |Seed(seed)| seed);
@@ -234,7 +235,7 @@ impl Scenario {
         if let (Some(compare), Some(load_balancers)) = (&compare, &load_balancers) {
             for scheme in compare.schemes.iter().chain(&compare.baseline) {
                 if let Err(error) = load_balancers.named(scheme) {
-                    let at = tree.find("compare.schemes").map(|node| node.place.clone());
+                    let at = tree.place("compare.schemes");
                     mistakes.add(ScenarioError::new(format!("[compare]: {error}")).maybe_at(at));
                 }
             }
@@ -371,7 +372,7 @@ impl Scenario {
 
     /// Returns the place of a dotted key, if it is given.
     pub fn place(&self, key: &str) -> Option<Place> {
-        self.tree.find(key).map(|node| node.place.clone())
+        self.tree.place(key)
     }
 
     /// Returns reasons to doubt a result.
@@ -497,7 +498,7 @@ impl Scenario {
         let host = match scheme {
             None => check_host_side(&main.host, &main.switch).map(|()| main.host.clone()).map_err(|error| {
                 let message = format!("[load_balancer]: `scheme`: found `{}`: {error}", main.name);
-                ScenarioError::new(message).maybe_at(self.position_or_section("load_balancer", "scheme"))
+                ScenarioError::new(message).maybe_at(self.tree.place_in("load_balancer", Some("scheme")))
             })?,
             Some(name) => self.load_balancers.host(name).map_err(|error| match error {
                 SchemeError::SwitchesChoose { .. } => ScenarioError::new(format!("found `{name}`: {error}")),
@@ -533,7 +534,7 @@ impl Scenario {
         let rest = &message[path.len()..];
         // Parameters of schemes are named without the section that contains them.
         let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
-        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.position_or_section(&section, key))
+        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.tree.place_in(&section, Some(key)))
     }
 
     /// Checks that `backend` can run `setup`.
@@ -560,12 +561,7 @@ impl Scenario {
             None => format!("[{section}]"),
         };
         let message = format!("{head}: `{rest}`: {reason} (backend `{}`)", backend.name);
-        ScenarioError::new(message).maybe_at(self.position_or_section(section, rest)).help(remedy.clone())
-    }
-
-    fn position_or_section(&self, section: &str, key: &str) -> Option<Place> {
-        let header = || self.tree.find(section).map(|node| node.key.clone());
-        self.place(&format!("{section}.{key}")).or_else(header)
+        ScenarioError::new(message).maybe_at(self.tree.place_in(section, Some(rest))).help(remedy.clone())
     }
 
     /// Estimates the packet-hops of the data of a run from its flows and paths.
@@ -629,7 +625,7 @@ impl Scenario {
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| {
-                    ScenarioError::new(error.to_string()).maybe_at(self.position_or_section("load_balancer", "scheme"))
+                    ScenarioError::new(error.to_string()).maybe_at(self.tree.place_in("load_balancer", Some("scheme")))
                 })?;
         }
         let own = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
@@ -637,7 +633,8 @@ impl Scenario {
         std::iter::once(self.transport.clone()).chain(own).try_for_each(|transport| {
             transport::check_balancers(&transport, used, &self.tree).map_err(|error| {
                 error.or_at(
-                    self.position_or_section("load_balancer", "scheme")
+                    self.tree
+                        .place_in("load_balancer", Some("scheme"))
                         .or_else(|| self.place("transport.congestion_control")),
                 )
             })
@@ -724,12 +721,12 @@ impl Scenario {
             seed,
         };
         bounds::check(&setup, &self.workloads, &self.tree).map_err(|(path, error)| match path.split_once('.') {
-            Some((section, key)) => error.maybe_at(self.position_or_section(section, key)),
+            Some((section, key)) => error.maybe_at(self.tree.place_in(section, Some(key))),
             None => error,
         })?;
         measured::take(&mut budget, &setup).map_err(|(path, error)| {
             let (section, key) = path.split_once('.').unwrap_or((path, ""));
-            error.maybe_at(self.position_or_section(section, key))
+            error.maybe_at(self.tree.place_in(section, Some(key)))
         })?;
         setup.measure.memory = Some(budget.left());
         Ok(setup)

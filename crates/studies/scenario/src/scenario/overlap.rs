@@ -1,6 +1,6 @@
 //! Jobs that share hosts without a request.
 
-use super::workload::{Workload, prefix};
+use super::workload::Workload;
 use crate::tree::Tree;
 use anabranch_backend::Setup;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) fn warnings(workloads: &[Workload], setup: &Setup, tree: &Tree) -> Ve
             warnings.push(format!(
                 "{}[[workload]] {}: the jobs `{}` and `{}` both run on {}, so that each slows the other; give it other \
                  hosts (`hosts = \"rest\"`), or `overlap = true` if that is meant",
-                prefix(tree, number),
+                tree.line_of(&format!("workload[{number}]")),
                 number + 1,
                 earlier.name,
                 later.name,

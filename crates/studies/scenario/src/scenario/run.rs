@@ -146,7 +146,7 @@ pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunP
         section.fill(&mut run, &[])?;
     }
     let wrong = |key: &str, message: String| {
-        let place = tree.find(&format!("run.{key}")).map(|node| node.place.clone());
+        let place = tree.place(&format!("run.{key}"));
         Err(ScenarioError::new(format!("[run]: `{key}`: {message}")).maybe_at(place))
     };
     if run.time_limit == Time::ZERO {
@@ -183,7 +183,7 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
         section.fill(&mut measure, &[])?;
     }
     if measure.has_series() && measure.series_interval == Time::ZERO {
-        let place = tree.find("measure.series_interval").map(|node| node.place.clone());
+        let place = tree.place("measure.series_interval");
         let message = "[measure]: `series_interval`: found 0us, expected a time above zero, because there are series to be sampled";
         return Err(ScenarioError::new(message).maybe_at(place));
     }
@@ -195,7 +195,7 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
             ("attribution", measure.attribution == Auto::Value(true)),
         ];
         if let Some((key, _)) = per_flow.into_iter().find(|(_, is_set)| *is_set) {
-            let place = tree.find("measure.flow_rows").map(|node| node.place.clone());
+            let place = tree.place("measure.flow_rows");
             let message =
                 format!("[measure]: `flow_rows`: found \"without-jobs\" together with `{key}`, which is per flow");
             let help = format!("give `flow_rows = \"all\"`, or remove `{key}`");
@@ -203,7 +203,7 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
         }
     }
     if measure.trace_limit == 0 {
-        let place = tree.find("measure.trace_limit").map(|node| node.place.clone());
+        let place = tree.place("measure.trace_limit");
         return Err(ScenarioError::new("[measure]: `trace_limit`: found 0, expected 1 or more").maybe_at(place));
     }
     Ok(measure)
@@ -216,7 +216,7 @@ pub(crate) fn read_compare(section: Option<Section<'_>>, tree: &Tree) -> Result<
         section.fill(&mut compare, &[])?;
     }
     if compare.seeds == 0 || compare.seeds > MAX_SEEDS {
-        let place = tree.find("compare.seeds").map(|node| node.place.clone());
+        let place = tree.place("compare.seeds");
         let message = format!("[compare]: `seeds`: found {}, expected from 1 to {MAX_SEEDS}", compare.seeds);
         return Err(ScenarioError::new(message).maybe_at(place));
     }

@@ -16,7 +16,7 @@ pub(crate) fn links(
     let (mut links, mut mistakes) = (Vec::new(), Mistakes::default());
     for (number, name) in names.iter().enumerate() {
         let found = topology.links_like(name).map_err(|error| {
-            let place = tree.find(&format!("measure.{key}[{number}]")).map(|node| node.place.clone());
+            let place = tree.place(&format!("measure.{key}[{number}]"));
             ScenarioError::new(format!("[measure]: `{key}`: {error}")).maybe_at(place)
         });
         links.extend(mistakes.ok(found).unwrap_or_default());

@@ -14,9 +14,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<Option<S
 
 /// Converts an error to one at its key, or else at the section.
 pub(crate) fn wrong(error: &WorkloadError, tree: &Tree) -> ScenarioError {
-    let own = error.key.as_deref().and_then(|key| tree.find(&format!("servers.{key}")));
-    let section = || tree.find("servers").map(|node| node.key.clone());
-    ScenarioError::new(format!("[servers]: {error}")).maybe_at(own.map(|node| node.place.clone()).or_else(section))
+    ScenarioError::new(format!("[servers]: {error}")).maybe_at(tree.place_in("servers", error.key.as_deref()))
 }
 
 /// Checks that the hosts of `topology` are the NICs of servers.
@@ -51,7 +49,7 @@ pub(crate) fn check_paths(set: &FlowSet, topology: &Topology, tree: &Tree) -> Re
         flow.dst,
         flow.dst % count
     );
-    let at = tree.find("topology.kind").map(|node| node.place.clone());
+    let at = tree.place("topology.kind");
     let help = format!(
         "add [servers] with `nics = {count}`: messages between rails then use the scale-up network of a server"
     );

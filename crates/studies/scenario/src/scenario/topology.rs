@@ -45,11 +45,8 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, Scen
 
 impl TopologySection {
     pub(crate) fn build(&self, folder: &Folder, budget: &Budget, tree: &Tree) -> Result<Topology, ScenarioError> {
-        let at = |path: String| tree.find(&path).map(|node| node.place.clone());
         let wrong = |table: &str, title: &str, error: TopologyError| {
-            let own = error.key.as_deref().and_then(|key| at(format!("{table}.{key}")));
-            let whole = || tree.find(table).map(|node| node.key.clone());
-            ScenarioError::new(format!("{title}: {error}")).maybe_at(own.or_else(whole))
+            ScenarioError::new(format!("{title}: {error}")).maybe_at(tree.place_in(table, error.key.as_deref()))
         };
         let mut topology = self
             .parameters

@@ -24,22 +24,18 @@ pub(crate) fn read(
         }
     }
     section.fill(transport.parameters_mut(), &taken)?;
-    let place = |key: &str| {
-        let own = tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
-        own.or_else(|| tree.find("transport").map(|node| node.key.clone()))
-    };
     transport.check().map_err(|error| {
         let key = match &error {
             SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. } => key.clone(),
         };
-        ScenarioError::new(format!("[transport]: {error}")).maybe_at(place(&key))
+        ScenarioError::new(format!("[transport]: {error}")).maybe_at(tree.place_in("transport", Some(&key)))
     })?;
     Ok(transport)
 }
 
 /// Checks that a full packet fits into a window that the scenario sets, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
-    let Some(place) = tree.find("transport.window").map(|node| node.place.clone()) else { return Ok(()) };
+    let Some(place) = tree.place("transport.window") else { return Ok(()) };
     let Some((window, packet)) = transport.window() else { return Ok(()) };
     if window.bytes(bdp) >= packet {
         return Ok(());
@@ -67,7 +63,7 @@ pub(crate) fn check_balancers(
     used: &[LoadBalancer],
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
-    let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
+    let place = |key: &str| tree.place(&format!("transport.{key}"));
     let (control, misled) = (transport.control(), transport.controls().delay_based());
     let distorts = |balancer: &&LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
     if let Some(balancer) = used.iter().find(distorts).filter(|_| misled.contains(&control.name)) {

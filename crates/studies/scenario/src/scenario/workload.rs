@@ -29,21 +29,13 @@ pub struct Workload {
 }
 
 /// Returns the place of a key of workload `number`, or else of the workload.
-pub(crate) fn place(tree: &Tree, number: usize, key: Option<&str>) -> Option<Place> {
-    let own = key.and_then(|key| tree.find(&format!("workload[{number}].{key}"))).map(|node| node.place.clone());
-    own.or_else(|| tree.find(&format!("workload[{number}]")).map(|node| node.key.clone()))
-}
-
-/// Returns file and line of workload `number` as the begin of a warning; empty where it has none.
-pub(crate) fn prefix(tree: &Tree, number: usize) -> String {
-    let at = place(tree, number, None).map(|at| ScenarioError::new("").at(at));
-    let at = at.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
-    at.map_or(String::new(), |(name, line)| format!("{name}:{line}: "))
+fn place(tree: &Tree, number: usize, key: &str) -> Option<Place> {
+    tree.place_in(&format!("workload[{number}]"), Some(key))
 }
 
 pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) -> ScenarioError {
     let number = error.workload.unwrap_or(number);
-    let at = place(tree, number, error.key.as_deref());
+    let at = tree.place_in(&format!("workload[{number}]"), error.key.as_deref());
     ScenarioError::new(format!("[[workload]] {}: {error}", number + 1)).maybe_at(at)
 }
 
@@ -74,7 +66,7 @@ pub(crate) fn read(
     for (number, name) in given.iter().enumerate() {
         if !seen.insert(name) {
             let message = format!("[[workload]] {}: `name`: another workload has the name `{name}`", number + 1);
-            let at = place(tree, number, Some("name"));
+            let at = place(tree, number, "name");
             return Err(ScenarioError::new(message).maybe_at(at).help("give each workload a different name"));
         }
     }
@@ -100,13 +92,13 @@ fn read_one(
         let message =
             format!("[[workload]] {}: `overlap`: has no effect with {}, expected false", number + 1, kind.name());
         let help = "only jobs are warned about: collectives, training, GOAL schedules";
-        return Err(ScenarioError::new(message).maybe_at(place(tree, number, Some("overlap"))).help(help));
+        return Err(ScenarioError::new(message).maybe_at(place(tree, number, "overlap")).help(help));
     }
     let mut mistakes = Mistakes::default();
     for (key, class) in [("class", &common.class), ("split_class", &common.split_class)] {
         if let (Some(class), Some(fabric)) = (class, fabric) {
             let checked = check_class(class, fabric, &format!("[[workload]] {}: `{key}`", number + 1));
-            mistakes.ok(checked.map_err(|error| error.maybe_at(place(tree, number, Some(key)))));
+            mistakes.ok(checked.map_err(|error| error.maybe_at(place(tree, number, key))));
         }
     }
     for (key, name) in [("load_balancer", &common.load_balancer), ("split_load_balancer", &common.split_load_balancer)]
@@ -114,7 +106,7 @@ fn read_one(
         if let (Some(name), Some(balancers)) = (name, balancers) {
             let named = balancers.named(name);
             let wrong = |error| ScenarioError::new(format!("[[workload]] {}: `{key}`: {error}", number + 1));
-            mistakes.ok(named.map_err(|error| wrong(error).maybe_at(place(tree, number, Some(key)))));
+            mistakes.ok(named.map_err(|error| wrong(error).maybe_at(place(tree, number, key))));
         }
     }
     mistakes.or((kind, common))
@@ -131,7 +123,7 @@ pub(crate) fn check_controls(
         let Some(control) = &workload.common.congestion_control else { continue };
         let checked = transport::with_control(transport, control).map_err(|error| {
             let message = format!("[[workload]] {}: {error}", number + 1);
-            ScenarioError::new(message).maybe_at(place(tree, number, Some("congestion_control")))
+            ScenarioError::new(message).maybe_at(place(tree, number, "congestion_control"))
         });
         mistakes.ok(checked);
     }
