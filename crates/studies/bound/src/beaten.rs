@@ -1,6 +1,6 @@
 //! Holds the results of a run against its bounds.
 
-use crate::limit::{ALL, Bounds, Metric};
+use crate::limit::{ALL, Bounds};
 use anabranch_backend::{FctKind, Setup};
 use anabranch_outcome::FlowRow;
 use anabranch_units::Time;
@@ -44,11 +44,11 @@ fn value(kind: FctKind, metric: &str, flows: &[&FlowRow]) -> Option<f64> {
     let slowdowns = || times.iter().map(|(time, ideal)| time.ps() as f64 / ideal.ps().max(1) as f64);
     let longest = times.iter().map(|(time, _)| *time).max()?;
     match metric {
-        _ if metric == Metric::FctMean.name() => Some(times.iter().map(|(time, _)| time.as_us()).sum::<f64>() / count),
-        _ if metric == Metric::FctMax.name() => Some(longest.as_us()),
-        _ if metric == Metric::SlowdownMean.name() => Some(slowdowns().sum::<f64>() / count),
-        _ if metric == Metric::SlowdownMax.name() => slowdowns().max_by(f64::total_cmp),
-        _ if metric == Metric::FctRatioMax.name() => {
+        "fct_mean" => Some(times.iter().map(|(time, _)| time.as_us()).sum::<f64>() / count),
+        "fct_max" => Some(longest.as_us()),
+        "slowdown_mean" => Some(slowdowns().sum::<f64>() / count),
+        "slowdown_max" => slowdowns().max_by(f64::total_cmp),
+        "fct_ratio_max" => {
             let ideal = times.iter().map(|(_, ideal)| *ideal).max()?;
             (ideal > Time::ZERO).then(|| longest.ps() as f64 / ideal.ps() as f64)
         }

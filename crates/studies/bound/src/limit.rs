@@ -15,37 +15,6 @@ use std::{collections::BTreeMap, time::Instant};
 /// Workload name of the limits over all measured workloads, as in a comparison.
 pub(crate) const ALL: &str = "all";
 
-/// A metric that has bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Metric {
-    /// Mean completion time.
-    FctMean,
-    /// Completion time of the slowest flow.
-    FctMax,
-    /// Mean slowdown.
-    SlowdownMean,
-    /// Largest slowdown.
-    SlowdownMax,
-    /// Completion time of the slowest flow over the largest ideal one.
-    FctRatioMax,
-    /// Time from the first start to the last acknowledgement.
-    Completion,
-}
-
-impl Metric {
-    /// Returns the name in `comparison.csv`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Metric::FctMean => "fct_mean",
-            Metric::FctMax => "fct_max",
-            Metric::SlowdownMean => "slowdown_mean",
-            Metric::SlowdownMax => "slowdown_max",
-            Metric::FctRatioMax => "fct_ratio_max",
-            Metric::Completion => "completion",
-        }
-    }
-}
-
 /// Lower bound of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
@@ -380,7 +349,7 @@ impl Search<'_> {
         let flows = || self.part.flows.iter().map(|number| &self.demands[*number]);
         let ideal = flows().map(|flow| flow.ideal_of(self.kind)).fold(0.0, f64::max);
         let mut limits = vec![];
-        let mut add = |metric: Metric, found: Option<Found>, scale: f64| {
+        let mut add = |metric: &str, found: Option<Found>, scale: f64| {
             let found = match self.is_cut {
                 true => found.map(|_| Found { value: f64::INFINITY, by: "flows without a path".into() }),
                 false => found.filter(|found| !found.value.is_nan()),
@@ -388,27 +357,22 @@ impl Search<'_> {
             if let Some(found) = found {
                 let value = found.value * (1.0 - PRECISION) / scale;
                 // What rounding takes away below the least slowdown is proven.
-                let is_slowdown = matches!(metric, Metric::SlowdownMean | Metric::SlowdownMax);
+                let is_slowdown = metric.starts_with("slowdown");
                 let value = if is_slowdown { value.max(self.least_slowdown) } else { value };
-                limits.push(Limit {
-                    workload: self.part.name.clone(),
-                    metric: metric.name().into(),
-                    value,
-                    by: found.by,
-                });
+                limits.push(Limit { workload: self.part.name.clone(), metric: metric.into(), value, by: found.by });
             }
         };
         let rounded = |found: Found| Found { value: (found.value - ROUNDING).max(0.0), ..found };
         let (slowest, slowdown) = self.slowest();
-        add(Metric::FctMean, self.mean(&|_| 1.0, 0.0).map(rounded), 1e6);
-        add(Metric::FctMax, Some(rounded(slowest.clone())), 1e6);
+        add("fct_mean", self.mean(&|_| 1.0, 0.0).map(rounded), 1e6);
+        add("fct_max", Some(rounded(slowest.clone())), 1e6);
         let share = |number: usize| 1.0 / self.demands[number].ideal_of(self.kind);
-        add(Metric::SlowdownMean, self.mean(&share, self.least_slowdown), 1.0);
-        add(Metric::SlowdownMax, Some(slowdown), 1.0);
+        add("slowdown_mean", self.mean(&share, self.least_slowdown), 1.0);
+        add("slowdown_max", Some(slowdown), 1.0);
         if ideal > 0.0 {
-            add(Metric::FctRatioMax, Some(rounded(slowest)), ideal);
+            add("fct_ratio_max", Some(rounded(slowest)), ideal);
         }
-        add(Metric::Completion, self.completion().map(rounded), 1e6);
+        add("completion", self.completion().map(rounded), 1e6);
         limits
     }
 
