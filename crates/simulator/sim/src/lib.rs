@@ -46,7 +46,7 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
         return Err(RunError::Refused(Refusal::new(
             key,
             format!(
-                "found {}, which real packets alone can meet: simulated ones have neither bits nor copies, and links fixed delays",
+                "found {}, which needs real packets: simulated ones have neither bits nor copies, and links have fixed delays",
                 kind.write()
             ),
             "`anabranch run --backend testbed` does it on network namespaces; in a simulation \"packet-loss\" loses packets, and \

@@ -10,6 +10,7 @@
 //! ANABRANCH_RECORD=1 cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
 //! ```
 
+#[allow(dead_code)]
 mod common;
 use anabranch_backend::Setup;
 use anabranch_topology::Topology;

@@ -1,12 +1,11 @@
 //! Small setups built in code.
-#![allow(dead_code, unreachable_pub)]
+#![allow(unreachable_pub)]
 
 use anabranch_backend::FabricParameters;
 use anabranch_backend::{LoadBalancer, Measure, RunLimits, Setup};
 use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
-use anabranch_settings::Raw;
 use anabranch_sim::{How, Split, Timing};
 pub use anabranch_testkit::set_keys;
 use anabranch_topology::{FaultKind, FaultParameters, Topology, TopologyParameters};
@@ -41,10 +40,6 @@ pub fn host_view(topology: &Topology) -> HostView {
         templates: false,
         classes: vec!["data".into()],
     }
-}
-
-pub fn text(text: &str) -> Raw {
-    Raw::Text(text.into())
 }
 
 pub fn uet(setup: &mut Setup) -> &mut UetParameters {
@@ -261,8 +256,4 @@ pub fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
     let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
     setup.faults.extend(faults);
     setup
-}
-
-pub fn int(value: i64) -> Raw {
-    Raw::Int(value)
 }
