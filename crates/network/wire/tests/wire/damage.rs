@@ -1,6 +1,6 @@
 //! Bit errors between two kernels, past valid UDP checksums: a relay damages datagrams and forwards them.
 
-use crate::common::driver;
+use crate::common::{drawn, driver, served, server};
 use anabranch_endpoint::{Key, Settings, header::Protection};
 use anabranch_random::Stream;
 use anabranch_transport::{
@@ -11,10 +11,7 @@ use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::transfer;
 use std::{
     net::{SocketAddr, UdpSocket},
-    sync::{
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -92,33 +89,21 @@ fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicB
 /// Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
 fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
     let (stop, damaged) = (AtomicBool::new(false), AtomicU64::new(0));
-    let (tell, address) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let (stop, damaged) = (&stop, &damaged);
-        let server = scope.spawn(move || {
-            let mut driver = driver(settings(2, checksum, protection));
-            tell.send(driver.datapath().at()).unwrap();
-            let mut all = Vec::new();
-            let mut look = |received: Option<&transfer::Received>| {
-                all.extend(received.copied());
-                !stop.load(Ordering::Relaxed)
-            };
-            transfer::serve(&mut driver, false, &mut look, &mut |_, _, _| ()).unwrap();
-            all
-        });
-        let (here, there) = (sockets(), sockets());
-        let at = here[0].local_addr().unwrap();
-        let to = address.recv().unwrap();
-        scope.spawn(move || relay(&here, &there, to, stop, damaged));
-        let mut draws = Stream::keyed(BYTES, 0, "bytes");
-        let mut fill = |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = draws.bits() as u8);
-        let mut driver = driver(settings(1, checksum, protection));
-        let sent = transfer::send(&mut driver, at, BYTES, &mut fill, &mut |_, _| true);
-        stop.store(true, Ordering::Relaxed);
-        let all = server.join().unwrap();
-        let equal = sent.is_ok() && all.len() == 1 && all[0].summary == all[0].sent && all[0].summary.bytes == BYTES;
-        (equal, damaged.load(Ordering::Relaxed))
-    })
+    let send = |to| {
+        std::thread::scope(|scope| {
+            let (here, there) = (sockets(), sockets());
+            let at = here[0].local_addr().unwrap();
+            let (stop, damaged) = (&stop, &damaged);
+            scope.spawn(move || relay(&here, &there, to, stop, damaged));
+            let mut driver = driver(settings(1, checksum, protection));
+            let sent = transfer::send(&mut driver, at, BYTES, &mut drawn(BYTES), &mut |_, _| true);
+            stop.store(true, Ordering::Relaxed);
+            sent
+        })
+    };
+    let (sent, all) = served(server(settings(2, checksum, protection)), send);
+    let equal = sent.is_ok() && all.len() == 1 && all[0].summary == all[0].sent && all[0].summary.bytes == BYTES;
+    (equal, damaged.load(Ordering::Relaxed))
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Two endpoints of one machine over UDP, each in its own thread.
 
-use crate::common::driver;
+use crate::common::{drawn, driver, served, server};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_random::Stream;
 use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
@@ -11,10 +10,6 @@ use anabranch_transport::{
 };
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::transfer::{self, Destination, Received, Sent, TransferError};
-use std::sync::{
-    atomic::{AtomicBool, Ordering},
-    mpsc,
-};
 
 fn settings(scheme: &str, mtu: u64) -> Settings {
     let mut uet = UetTransport::default();
@@ -33,51 +28,18 @@ fn settings(scheme: &str, mtu: u64) -> Settings {
     }
 }
 
-/// Sends to a server of its own; returns the results of sender and receiver.
-fn transfer(
-    ours: Settings,
-    theirs: Settings,
-    bytes: u64,
-) -> (Result<Sent, TransferError>, Vec<Received>, Result<(), TransferError>) {
-    let (stop, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
-    std::thread::scope(|scope| {
-        let stop = &stop;
-        let server = scope.spawn(move || {
-            let mut driver = driver(theirs);
-            tell.send(driver.datapath().at()).unwrap();
-            let mut all = Vec::new();
-            let served = transfer::serve(
-                &mut driver,
-                false,
-                &mut |received| {
-                    all.extend(received.copied());
-                    !stop.load(Ordering::Relaxed)
-                },
-                &mut |_, _, _| (),
-            );
-            (all, served)
-        });
-        let mut draws = Stream::keyed(bytes, 0, "loopback");
-        let mut fill = |bytes: &mut [u8]| {
-            bytes.chunks_mut(8).for_each(|chunk| {
-                let bits = draws.bits().to_le_bytes();
-                chunk.copy_from_slice(&bits[..chunk.len()]);
-            })
-        };
-        let sent = transfer::send(&mut driver(ours), address.recv().unwrap(), bytes, &mut fill, &mut |_, _| true);
-        stop.store(true, Ordering::Relaxed);
-        let (all, served) = server.join().unwrap();
-        (sent, all, served)
-    })
+/// Sends to a server of its own.
+fn transfer(ours: Settings, theirs: Settings, bytes: u64) -> (Result<Sent, TransferError>, Vec<Received>) {
+    let send = |at| transfer::send(&mut driver(ours), at, bytes, &mut drawn(bytes), &mut |_, _| true);
+    served(server(theirs), send)
 }
 
 #[test]
 fn every_scheme_delivers_all_bytes() {
     for scheme in HostParameters::ALL {
         let bytes = 3_000_001;
-        let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
+        let (sent, received) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
         let sent = sent.unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
-        served.unwrap();
         assert_eq!((sent.record.summary.bytes, received.len()), (bytes, 1), "{}", scheme.name);
         assert_eq!(
             (received[0].summary, received[0].sent),
@@ -94,8 +56,7 @@ fn every_scheme_delivers_all_bytes() {
 #[test]
 fn small_transfer_finishes_without_timers() {
     let took = (0..5).map(|_| {
-        let (sent, _, served) = transfer(settings("reps", 1400), settings("reps", 1400), 10_000);
-        served.unwrap();
+        let (sent, _) = transfer(settings("reps", 1400), settings("reps", 1400), 10_000);
         let record = sent.unwrap().record;
         record.confirmed.saturating_sub(record.due)
     });
@@ -105,16 +66,15 @@ fn small_transfer_finishes_without_timers() {
 
 #[test]
 fn mtu_mismatch_is_reported() {
-    let (sent, received, served) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
+    let (sent, received) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
     let error = sent.unwrap_err().to_string();
     assert!(error.contains("1000 B") && error.contains("1400 B"), "{error}");
-    served.unwrap();
     assert!(received.is_empty());
 }
 
 #[test]
 fn peer_with_fewer_labels_is_reached() {
-    let (sent, received, _) = transfer(
+    let (sent, received) = transfer(
         Settings { labels: 8, ..settings("reps", 1400) },
         Settings { labels: 2, ..settings("reps", 1400) },
         1 << 20,
@@ -125,13 +85,12 @@ fn peer_with_fewer_labels_is_reached() {
 /// Pieces of up to 1 MiB with one byte of header, in packets of 1000 B, over labels 1 and 3 of four.
 #[test]
 fn given_paths_alone_carry_the_packets_of_the_record() {
-    let (one, other) = (driver(settings("reps", 1000)), driver(settings("reps", 1000)));
-    let (mut one, mut other, bytes) = (one, other, 300_001);
-    let to = Destination { at: other.datapath().at(), paths: vec![vec![1], vec![3]] };
-    let record = std::thread::scope(|scope| {
-        scope.spawn(move || transfer::serve(&mut other, true, &mut |_| true, &mut |_, _, _| ()).unwrap());
-        transfer::send_over(&mut one, &to, bytes, &mut |_| (), &mut |_, _| true).unwrap().record
-    });
+    let bytes = 300_001;
+    let send = |at| {
+        let to = Destination { at, paths: vec![vec![1], vec![3]] };
+        transfer::send_over(&mut driver(settings("reps", 1000)), &to, bytes, &mut |_| (), &mut |_, _| true)
+    };
+    let record = served(server(settings("reps", 1000)), send).0.unwrap().record;
     assert_eq!(record.packets - record.retransmitted, (bytes + 1).div_ceil(1000), "{record:?}");
     assert_eq!(record.per_label.iter().sum::<u64>(), record.packets);
     assert_eq!((record.per_label[0], record.per_label[2]), (0, 0), "{record:?}");

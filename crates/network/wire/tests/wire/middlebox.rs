@@ -1,6 +1,6 @@
 //! A NAT that maps the port of each label, and drops those of closed ports, between two endpoints of one machine.
 
-use crate::common::driver;
+use crate::common::{driver, served, server};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
 use anabranch_transport::{TransportParameters, uet::RtoRule};
@@ -9,10 +9,7 @@ use anabranch_wire::transfer::{self, Sent};
 use std::{
     io::ErrorKind,
     net::{SocketAddr, UdpSocket},
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -73,24 +70,21 @@ fn relay(front: &[UdpSocket], to: SocketAddr, is_open: &(dyn Fn(usize) -> bool +
 
 /// Sends bytes through the relay.
 fn send(bytes: u64, is_open: &(dyn Fn(usize) -> bool + Sync)) -> Sent {
-    let (stop, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
     let fronts = (30_000u16..60_000).step_by(LABELS.into());
     let open = |first: u16| (first..first + LABELS).map(socket).collect::<Option<Vec<_>>>();
     let front = fronts.into_iter().find_map(open).unwrap();
     let at = front[0].local_addr().unwrap();
-    std::thread::scope(|scope| {
-        let (stop, front) = (&stop, &front);
-        scope.spawn(move || {
-            let mut driver = driver(settings());
-            tell.send(driver.datapath().at()).unwrap();
-            transfer::serve(&mut driver, false, &mut |_| !stop.load(Ordering::Relaxed), &mut |_, _, _| ()).unwrap();
-        });
-        let to = address.recv().unwrap();
-        scope.spawn(move || relay(front, to, is_open, stop));
-        let sent = transfer::send(&mut driver(settings()), at, bytes, &mut |_| (), &mut |_, _| true);
-        stop.store(true, Ordering::Relaxed);
-        sent.unwrap()
-    })
+    let stop = AtomicBool::new(false);
+    let send = |to| {
+        std::thread::scope(|scope| {
+            let (stop, front) = (&stop, &front);
+            scope.spawn(move || relay(front, to, is_open, stop));
+            let sent = transfer::send(&mut driver(settings()), at, bytes, &mut |_| (), &mut |_, _| true);
+            stop.store(true, Ordering::Relaxed);
+            sent.unwrap()
+        })
+    };
+    served(server(settings()), send).0
 }
 
 /// The server stores the port of the handshake, and finds those of other labels by the connection number.

@@ -1,6 +1,7 @@
 //! Transfers over verbs between two threads, with a fake libibverbs built against the real header. Needs a C compiler
 //! and Debian's libibverbs-dev.
 
+use crate::common::{drawn, served};
 use crate::fake::{with_libraries, with_library};
 use anabranch_endpoint::Endpoint;
 use anabranch_lb::registry::HostParameters;
@@ -55,14 +56,7 @@ fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -
         (chunks.chunk, chunks.probe) = (250_000, 10_000);
         chunks.rtt_floor = anabranch_units::Time::from_us(300);
         change(&mut chunks);
-        let mut next = 1u32;
-        let mut fill = |bytes: &mut [u8]| {
-            for byte in bytes {
-                next = next.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *byte = (next >> 24) as u8;
-            }
-        };
-        let sent = send(to, bytes, &settings(), chunks, &mut fill, &mut |_, _| true);
+        let sent = send(to, bytes, &settings(), chunks, &mut drawn(1), &mut |_, _| true);
         stop.store(sent.is_err(), Ordering::Relaxed);
         let sent = sent.unwrap();
         let served = heard.recv_timeout(Duration::from_secs(10)).unwrap();
@@ -150,31 +144,16 @@ fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     Driver::new(endpoint, path)
 }
 
+fn uc_server() -> (Driver<UcPath>, SocketAddr) {
+    let mut driver = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
+    let at = driver.datapath().at().unwrap();
+    (driver, at)
+}
+
 fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
-    let (tell, address) = mpsc::channel();
-    thread::scope(|scope| {
-        let server = scope.spawn(move || {
-            let mut driver = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
-            tell.send(driver.datapath().at().unwrap()).unwrap();
-            let mut all = Vec::new();
-            let look = &mut |received: Option<&Received>| {
-                all.extend(received.copied());
-                true
-            };
-            transfer::serve(&mut driver, true, look, &mut |_, _, _| ()).unwrap();
-            all[0]
-        });
-        let mut next = 1u32;
-        let mut fill = |bytes: &mut [u8]| {
-            for byte in bytes {
-                next = next.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *byte = (next >> 24) as u8;
-            }
-        };
-        let to = address.recv().unwrap();
-        let sent = transfer::send(&mut uc_driver(scheme, None), to, bytes, &mut fill, &mut |_, _| true).unwrap();
-        (sent, server.join().unwrap())
-    })
+    let send = |to| transfer::send(&mut uc_driver(scheme, None), to, bytes, &mut drawn(1), &mut |_, _| true);
+    let (sent, all) = served(uc_server, send);
+    (sent.unwrap(), all[0])
 }
 
 #[test]
@@ -243,22 +222,7 @@ fn datapath_mismatch_is_reported() {
 #[ignore = "needs cc and libibverbs-dev"]
 fn unknown_connections_do_not_affect_peers() {
     with_library("verbs::unknown_connections_do_not_affect_peers", "", || {
-        let (tell, address) = mpsc::channel();
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let stop = &stop;
-            let server = scope.spawn(move || {
-                let mut driver = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
-                tell.send(driver.datapath().at().unwrap()).unwrap();
-                let mut all = Vec::new();
-                let look = &mut |received: Option<&Received>| {
-                    all.extend(received.copied());
-                    !stop.load(Ordering::Relaxed)
-                };
-                transfer::serve(&mut driver, false, look, &mut |_, _, _| ()).unwrap();
-                all
-            });
-            let to = address.recv().unwrap();
+        let (_, all) = served(uc_server, |to| {
             // Two callers are silent, one sends another protocol, one a frame of receivers, and one announces datagrams of 4 GB.
             let mut hello = vec![9];
             hello.extend(b"ABCV\x00\x01");
@@ -281,11 +245,9 @@ fn unknown_connections_do_not_affect_peers() {
                 let sent = transfer::send(&mut uc_driver("reps", None), to, 200_000, &mut fill, &mut |_, _| true);
                 assert_eq!(sent.unwrap().record.summary.bytes, 200_000);
             }
-            stop.store(true, Ordering::Relaxed);
-            let all = server.join().unwrap();
-            assert!(all.len() == 6 && all.iter().all(|received| received.summary == received.sent), "{all:?}");
             drop(connections);
         });
+        assert!(all.len() == 6 && all.iter().all(|received| received.summary == received.sent), "{all:?}");
     });
 }
 

@@ -2,13 +2,23 @@
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
+use anabranch_random::Stream;
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Driver,
     memory::{Link, Memory, MemoryPath, run},
+    transfer::{self, Received},
     udp::UdpPath,
 };
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
 
 pub fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7000))
@@ -18,6 +28,49 @@ pub fn address(host: u8) -> SocketAddr {
 pub fn driver(settings: Settings) -> Driver<UdpPath> {
     let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), settings.labels, 64).unwrap();
     Driver::new(Endpoint::new(settings), path)
+}
+
+/// Serves at an endpoint of its own until `body`, which gets its address, is over. Returns what arrived.
+pub fn served<D: Datapath, R>(
+    make: impl FnOnce() -> (Driver<D>, SocketAddr) + Send,
+    body: impl FnOnce(SocketAddr) -> R,
+) -> (R, Vec<Received>) {
+    let (is_over, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let server = scope.spawn(move || {
+            let (mut driver, at) = make();
+            tell.send(at).unwrap();
+            let mut all = Vec::new();
+            let mut poll = |received: Option<&Received>| {
+                all.extend(received.copied());
+                !is_over.load(Ordering::Relaxed)
+            };
+            transfer::serve(&mut driver, false, &mut poll, &mut |_, _, _| ()).unwrap();
+            all
+        });
+        let at = address.recv().unwrap();
+        // A failed test ends the server too.
+        let result = catch_unwind(AssertUnwindSafe(|| body(at)));
+        is_over.store(true, Ordering::Relaxed);
+        let all = server.join().unwrap();
+        (result.unwrap_or_else(|panic| resume_unwind(panic)), all)
+    })
+}
+
+/// An endpoint for [`served`] on free ports of the loopback interface.
+pub fn server(settings: Settings) -> impl FnOnce() -> (Driver<UdpPath>, SocketAddr) + Send {
+    move || {
+        let mut driver = driver(settings);
+        let at = driver.datapath().at();
+        (driver, at)
+    }
+}
+
+/// Bytes that differ.
+pub fn drawn(seed: u64) -> impl FnMut(&mut [u8]) {
+    let mut draws = Stream::keyed(seed, 0, "bytes");
+    move |bytes| bytes.iter_mut().for_each(|byte| *byte = draws.bits() as u8)
 }
 
 /// Host 0 connects to host 1.
