@@ -1,8 +1,9 @@
 use super::{
     Chunk, ChunkPath, ChunkSettings, Completion, MAX_CHUNKS, QueueId,
+    queues::Queues,
     stream::{self, Flight, Measured, Next, PendingChunk, Posted, Stream},
 };
-use crate::{Label, PeerId, WireError};
+use crate::{Label, WireError};
 use anabranch_endpoint::Balancer;
 use anabranch_lb::{Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag, registry::Host};
 use anabranch_random::Stream as Draws;
@@ -17,7 +18,7 @@ const AGAIN: Time = Time::from_us(100);
 /// Bytes to copy from the sender's memory to the receiver's. The sender's bytes must not change until [`ChunkEvent::Sent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Number of the message, unique within its stream.
+    /// Number of the message, unique.
     pub number: u64,
     /// Offset in the sender's memory, in bytes.
     pub from: u64,
@@ -37,10 +38,8 @@ impl Message {
 /// Event that a driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkEvent {
-    /// A stream has measured its peer and begins to send.
+    /// The peer is measured, and sending begins.
     Open {
-        /// Number of the stream.
-        stream: u32,
         /// Shortest round trip of a whole chunk.
         base: Time,
         /// Shortest round trip of a probe.
@@ -50,19 +49,14 @@ pub enum ChunkEvent {
     },
     /// A message is complete at the receiver.
     Sent {
-        /// Number of the stream.
-        stream: u32,
         /// Number of the message.
         message: u64,
     },
-    /// A chunk failed [`ChunkSettings::tries`] times, or no path worked: the stream sends nothing more.
-    Lost {
-        /// Number of the stream.
-        stream: u32,
-    },
+    /// A chunk failed [`ChunkSettings::tries`] times, or no path worked: nothing more is sent.
+    Lost,
 }
 
-/// Counters of a driver, over all streams.
+/// Counters of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkCounters {
     /// Chunks sent, retransmissions included.
@@ -83,15 +77,16 @@ pub struct ChunkCounters {
     pub queues: u64,
 }
 
-/// A scheme and the streams whose chunks it sends over a [`ChunkPath`], whose errors it returns.
+/// A scheme and the messages whose chunks it sends to the peer of a [`ChunkPath`], whose errors it returns. The peer's base
+/// round trip is measured first.
 #[derive(Debug)]
 pub struct ChunkDriver<P> {
     path: P,
     settings: ChunkSettings,
     balancer: Balancer<Host>,
-    streams: Vec<Stream>,
+    stream: Stream,
     completed: Vec<Completion>,
-    /// The upper bits of a chunk's number hold its stream, the lower 40 bits this counter.
+    /// Number of the next chunk.
     posts: u64,
     events: VecDeque<ChunkEvent>,
     counters: ChunkCounters,
@@ -99,13 +94,13 @@ pub struct ChunkDriver<P> {
 }
 
 impl<P: ChunkPath> ChunkDriver<P> {
-    /// Returns a driver without streams. `settings` have at least one label and have passed [`ChunkSettings::configure_scheme`].
+    /// Returns a driver without messages. `settings` have at least one label and have passed [`ChunkSettings::configure_scheme`].
     pub fn new(path: P, settings: ChunkSettings) -> Self {
         let scheme = settings.scheme.build(settings.seed, settings.seed);
         ChunkDriver {
             path,
             balancer: Balancer::new(scheme),
-            streams: Vec::new(),
+            stream: Stream::new(&settings),
             completed: Vec::new(),
             posts: 0,
             events: VecDeque::new(),
@@ -120,19 +115,12 @@ impl<P: ChunkPath> ChunkDriver<P> {
         &mut self.path
     }
 
-    /// Opens a stream to a peer, which measures its base round trip first; returns its number.
-    pub fn open(&mut self, peer: PeerId) -> u32 {
-        self.streams.push(Stream::new(peer, &self.settings));
-        self.streams.len() as u32 - 1
-    }
-
-    /// Appends a message to a stream; returns `false` if it is empty or has too many chunks to number.
-    pub fn send(&mut self, stream: u32, message: Message) -> bool {
+    /// Appends a message; returns `false` if it is empty or has too many chunks to number.
+    pub fn send(&mut self, message: Message) -> bool {
         let count = message.chunks(self.settings.chunk);
-        let Some(stream) = self.streams.get_mut(stream as usize) else { return false };
         let may = count <= MAX_CHUNKS && message.bytes > 0;
         if may {
-            stream.append(message, count);
+            self.stream.append(message, count);
         }
         may
     }
@@ -142,15 +130,11 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.events.pop_front()
     }
 
-    /// Returns the counters, over all streams.
+    /// Returns the counters.
     pub fn counters(&self) -> ChunkCounters {
-        let mut counters = self.counters;
-        for stream in &self.streams {
-            counters.relabelled += stream.queues.relabelled;
-            counters.relabel_time += stream.queues.relabel_time;
-            counters.queues += stream.queues.count() as u64;
-        }
-        counters
+        let Queues { relabelled, relabel_time, .. } = self.stream.queues;
+        let queues = self.stream.queues.count() as u64;
+        ChunkCounters { relabelled, relabel_time, queues, ..self.counters }
     }
 
     /// Returns the number of chunks sent per label.
@@ -168,11 +152,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                 self.complete(completion)?;
             }
             self.completed = completed;
-            let mut next: Option<Time> = None;
-            for at in 0..self.streams.len() {
-                let until = self.serve(at)?;
-                next = [next, until].into_iter().flatten().min();
-            }
+            let next = self.serve()?;
             if self.completed.is_empty() {
                 return Ok(next);
             }
@@ -185,8 +165,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
     }
 
     fn complete(&mut self, completion: &Completion) -> Result<(), WireError> {
-        let at = (completion.chunk >> 40) as usize;
-        let Some(stream) = self.streams.get_mut(at) else { return Ok(()) };
+        let stream = &mut self.stream;
         let Some(flight) = stream.in_flight.remove(&completion.chunk) else { return Ok(()) };
         stream.queues.completed(&mut self.path, completion.queue, completion.status)?;
         let took = stream::took(completion, flight.at);
@@ -206,17 +185,17 @@ impl<P: ChunkPath> ChunkDriver<P> {
                     }
                 }
             }
-            Posted::Chunk { psn, tag } => self.complete_chunk(at, completion.at, psn, tag, took),
+            Posted::Chunk { psn, tag } => self.complete_chunk(completion.at, psn, tag, took),
         }
-        let Some(measured) = self.streams[at].measured else { return Ok(()) };
+        let Some(measured) = self.stream.measured else { return Ok(()) };
         while let Some(probe) = self.balancer.scheme_mut().poll_probe(completion.at, measured.slot) {
-            self.streams[at].queue_probe(probe);
+            self.stream.queue_probe(probe);
         }
         Ok(())
     }
 
-    fn complete_chunk(&mut self, at: usize, now: Time, psn: u64, tag: Tag, took: Option<Time>) {
-        let stream = &mut self.streams[at];
+    fn complete_chunk(&mut self, now: Time, psn: u64, tag: Tag, took: Option<Time>) {
+        let stream = &mut self.stream;
         stream.chunks_under_way -= 1;
         stream.waits = false;
         let Some(measured) = stream.measured else { return };
@@ -225,7 +204,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let scheme = self.balancer.scheme_mut();
         if let Some(took) = took {
             if let Some(message) = stream.arrived(psn) {
-                self.events.push_back(ChunkEvent::Sent { stream: at as u32, message });
+                self.events.push_back(ChunkEvent::Sent { message });
             }
             let feedback = Feedback {
                 tag,
@@ -240,7 +219,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         } else {
             if tries >= self.settings.tries && !stream.lost {
                 stream.lost = true;
-                self.events.push_back(ChunkEvent::Lost { stream: at as u32 });
+                self.events.push_back(ChunkEvent::Lost);
             }
             stream.again.insert(psn);
             scheme.on_timeout(now, measured.slot, tag);
@@ -248,19 +227,19 @@ impl<P: ChunkPath> ChunkDriver<P> {
     }
 
     /// Returns the time of the next transmission, unless a chunk completes earlier.
-    fn serve(&mut self, at: usize) -> Result<Option<Time>, WireError> {
-        if self.streams[at].lost {
+    fn serve(&mut self) -> Result<Option<Time>, WireError> {
+        if self.stream.lost {
             return Ok(None);
         }
-        if self.streams[at].measured.is_none() {
-            return self.calibrate(at);
+        if self.stream.measured.is_none() {
+            return self.calibrate();
         }
-        self.send_probes(at)?;
-        self.send_chunks(at)
+        self.send_probes()?;
+        self.send_chunks()
     }
 
-    fn calibrate(&mut self, at: usize) -> Result<Option<Time>, WireError> {
-        let stream = &mut self.streams[at];
+    fn calibrate(&mut self) -> Result<Option<Time>, WireError> {
+        let stream = &mut self.stream;
         if !stream.in_flight.is_empty() {
             return Ok(None);
         }
@@ -273,46 +252,45 @@ impl<P: ChunkPath> ChunkDriver<P> {
                     Some(queue) => {
                         let to = if whole { 0 } else { self.settings.probe_to };
                         let chunk = Chunk { number: 0, from: 0, to, bytes, notice: None };
-                        self.post(at, queue, chunk, Posted::Calibration { label, whole, first })
+                        self.post(queue, chunk, Posted::Calibration { label, whole, first })
                     }
                     None => false,
                 };
                 if !posted {
                     return Ok(Some(self.path.now() + AGAIN));
                 }
-                self.streams[at].probed_labels += usize::from(first);
+                self.stream.probed_labels += usize::from(first);
                 Ok(None)
             }
             Next::Done { probe, base, noise } => {
-                self.start(at, probe, base, noise);
-                self.send_chunks(at)
+                self.start(probe, base, noise);
+                self.send_chunks()
             }
             Next::GivenUp => {
                 stream.lost = true;
-                self.events.push_back(ChunkEvent::Lost { stream: at as u32 });
+                self.events.push_back(ChunkEvent::Lost);
                 Ok(None)
             }
         }
     }
 
-    fn start(&mut self, at: usize, probe: Time, base: Time, noise: Time) {
+    fn start(&mut self, probe: Time, base: Time, noise: Time) {
         let chunk = u64::from(self.settings.chunk);
         // Serialisation time: chunks under way on one path that wait for each other are no congestion.
         let probe_bytes = u64::from(self.settings.probe).min(chunk.saturating_sub(1));
         let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
         let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
         let base_rtt = base + noise + waiting;
-        self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
-        let (probe, stream) = (probe + noise, &self.streams[at]);
+        self.events.push_back(ChunkEvent::Open { base, probe, noise });
+        let probe = probe + noise;
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
         let uplinks = [self.settings.labels.len() as u32];
-        let which = u64::from(stream.peer) << 32 | at as u64;
-        let key = Draws::keyed(self.settings.seed, which, "chunks").bits();
+        let key = Draws::keyed(self.settings.seed, 0, "chunks").bits();
         let info = FlowInfo {
             key,
             connection: key,
             src: 0,
-            dst: stream.peer.wrapping_add(1),
+            dst: 1,
             size: chunk.saturating_mul(STREAM_CHUNKS),
             packets: STREAM_CHUNKS,
             bdp_packets: 1,
@@ -324,12 +302,12 @@ impl<P: ChunkPath> ChunkDriver<P> {
             paths: PathSpace { uplinks: &uplinks, ..PathSpace::default() },
         };
         let slot = self.balancer.open(self.path.now(), &info);
-        self.streams[at].measured = Some(Measured { slot, probe, chunk: base_rtt });
+        self.stream.measured = Some(Measured { slot, probe, chunk: base_rtt });
     }
 
-    fn send_probes(&mut self, at: usize) -> Result<(), WireError> {
-        for _ in 0..self.streams[at].probes.len() {
-            let stream = &mut self.streams[at];
+    fn send_probes(&mut self) -> Result<(), WireError> {
+        for _ in 0..self.stream.probes.len() {
+            let stream = &mut self.stream;
             let Some(probe) = stream.probes.pop_front() else { break };
             let labels = &self.settings.labels;
             let (label, in_use) =
@@ -339,20 +317,18 @@ impl<P: ChunkPath> ChunkDriver<P> {
             let chunk =
                 Chunk { number: 0, from: 0, to: self.settings.probe_to, bytes: self.settings.probe, notice: None };
             match queue {
-                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag }) => {
-                    self.counters.probes += 1
-                }
-                _ => self.streams[at].probes.push_back(probe),
+                Some(queue) if self.post(queue, chunk, Posted::Probe { tag: probe.tag }) => self.counters.probes += 1,
+                _ => self.stream.probes.push_back(probe),
             }
         }
         Ok(())
     }
 
-    fn send_chunks(&mut self, at: usize) -> Result<Option<Time>, WireError> {
-        let Some(measured) = self.streams[at].measured else { return Ok(None) };
+    fn send_chunks(&mut self) -> Result<Option<Time>, WireError> {
+        let Some(measured) = self.stream.measured else { return Ok(None) };
         loop {
             let (chunk, window, now) = (self.settings.chunk, self.settings.window.max(1), self.path.now());
-            let stream = &mut self.streams[at];
+            let stream = &mut self.stream;
             if stream.chunks_under_way >= window || stream.waits {
                 return Ok(None);
             }
@@ -382,24 +358,24 @@ impl<P: ChunkPath> ChunkDriver<P> {
                     }
                 }
             };
-            if !self.send_chunk(at, psn, pending, tag)? {
-                let idle = self.streams[at].in_flight.is_empty();
+            if !self.send_chunk(psn, pending, tag)? {
+                let idle = self.stream.in_flight.is_empty();
                 return Ok(idle.then(|| now + AGAIN));
             }
         }
     }
 
     /// Returns `false` if no queue accepts the chunk.
-    fn send_chunk(&mut self, at: usize, psn: u64, pending: PendingChunk, tag: Tag) -> Result<bool, WireError> {
-        let stream = &mut self.streams[at];
+    fn send_chunk(&mut self, psn: u64, pending: PendingChunk, tag: Tag) -> Result<bool, WireError> {
+        let stream = &mut self.stream;
         let label = stream::label(&self.settings.labels, tag);
         let Some(queue) = stream.queues.of(&mut self.path, label, None)? else { return Ok(false) };
         let PendingChunk { from, to, bytes, notice, .. } = pending;
         let chunk = Chunk { number: 0, from, to, bytes, notice: Some(notice) };
-        if !self.post(at, queue, chunk, Posted::Chunk { psn, tag }) {
+        if !self.post(queue, chunk, Posted::Chunk { psn, tag }) {
             return Ok(false);
         }
-        let stream = &mut self.streams[at];
+        let stream = &mut self.stream;
         stream.chosen = None;
         stream.chunks_under_way += 1;
         let moved = stream.last_tag.is_some_and(|last| stream::label(&self.settings.labels, last) != label);
@@ -417,14 +393,14 @@ impl<P: ChunkPath> ChunkDriver<P> {
     }
 
     /// Returns `false` if the queue is full.
-    fn post(&mut self, at: usize, queue: QueueId, chunk: Chunk, what: Posted) -> bool {
-        let number = ((at as u64) << 40) | (self.posts % (1 << 40));
+    fn post(&mut self, queue: QueueId, chunk: Chunk, what: Posted) -> bool {
+        let number = self.posts;
         let now = self.path.now();
         if self.path.post(queue, Chunk { number, ..chunk }).is_err() {
             return false;
         }
         self.posts += 1;
-        let stream = &mut self.streams[at];
+        let stream = &mut self.stream;
         stream.queues.posted(queue);
         stream.in_flight.insert(number, Flight { what, at: now });
         true

@@ -1,7 +1,7 @@
 //! Queues of a sender in memory: paths with faults, and a virtual clock.
 
 use super::{Chunk, ChunkPath, Completion, Full, QueueId, Status};
-use crate::{Label, PeerId, WireError};
+use crate::{Label, WireError};
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
 use std::{
@@ -70,7 +70,6 @@ struct Peer {
 
 #[derive(Debug)]
 struct Queue {
-    peer: PeerId,
     label: Label,
     failed: bool,
     /// Time at which it is ready after relabelling.
@@ -97,23 +96,23 @@ pub struct MemoryChunks {
     limits: Limits,
     /// Memory that chunks are read from.
     pub memory: Vec<u8>,
-    peers: Vec<Peer>,
-    links: BTreeMap<(PeerId, Label), (ChunkLink, Time, Stream)>,
+    peer: Peer,
+    links: BTreeMap<Label, (ChunkLink, Time, Stream)>,
     queues: Vec<Queue>,
     pending: BTreeMap<(Time, u64), Pending>,
     posted: u64,
 }
 
 impl MemoryChunks {
-    /// Returns a sender with this memory, and `usual` paths unless they are set.
-    pub fn new(seed: u64, usual: ChunkLink, limits: Limits, memory: Vec<u8>) -> Self {
+    /// Returns a sender with this memory to a receiver with `bytes` bytes, over `usual` paths unless they are set.
+    pub fn new(seed: u64, usual: ChunkLink, limits: Limits, memory: Vec<u8>, bytes: usize) -> Self {
         MemoryChunks {
             now: Time::ZERO,
             seed,
             usual,
             limits,
             memory,
-            peers: Vec::new(),
+            peer: Peer { memory: vec![0; bytes], arrived: Vec::new() },
             links: BTreeMap::new(),
             queues: Vec::new(),
             pending: BTreeMap::new(),
@@ -121,25 +120,19 @@ impl MemoryChunks {
         }
     }
 
-    /// Adds a receiver with `bytes` bytes of memory.
-    pub fn peer(&mut self, bytes: usize) -> PeerId {
-        self.peers.push(Peer { memory: vec![0; bytes], arrived: Vec::new() });
-        self.peers.len() as PeerId - 1
-    }
-
     /// Sets the path of a label to `link`, for chunks posted from now on.
-    pub fn set(&mut self, peer: PeerId, label: Label, link: ChunkLink) {
-        self.link(peer, label).0 = link;
+    pub fn set(&mut self, label: Label, link: ChunkLink) {
+        self.link(label).0 = link;
     }
 
-    /// Returns a receiver's memory; panics if there is none of this number.
-    pub fn received(&self, peer: PeerId) -> &[u8] {
-        &self.peers[peer as usize].memory
+    /// Returns the receiver's memory.
+    pub fn received(&self) -> &[u8] {
+        &self.peer.memory
     }
 
-    /// Returns the chunks with notices that a receiver has, in order of arrival; panics if there is none of this number.
-    pub fn arrived(&self, peer: PeerId) -> &[Arrived] {
-        &self.peers[peer as usize].arrived
+    /// Returns the chunks with notices that the receiver has, in order of arrival.
+    pub fn arrived(&self) -> &[Arrived] {
+        &self.peer.arrived
     }
 
     /// Returns the labels of all queues.
@@ -147,17 +140,16 @@ impl MemoryChunks {
         self.queues.iter().map(|queue| queue.label).collect()
     }
 
-    fn link(&mut self, peer: PeerId, label: Label) -> &mut (ChunkLink, Time, Stream) {
+    fn link(&mut self, label: Label) -> &mut (ChunkLink, Time, Stream) {
         let MemoryChunks { seed, usual, links, .. } = self;
-        links.entry((peer, label)).or_insert_with(|| {
-            let key = u64::from(peer) << 32 | u64::from(label);
-            (usual.clone(), Time::ZERO, Stream::keyed(*seed, key, "chunk link"))
-        })
+        links
+            .entry(label)
+            .or_insert_with(|| (usual.clone(), Time::ZERO, Stream::keyed(*seed, u64::from(label), "chunk link")))
     }
 
-    fn delivery(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
+    fn delivery(&mut self, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
         let peer_timeout = self.limits.peer_timeout;
-        let (link, free_at, draws) = self.link(peer, label);
+        let (link, free_at, draws) = self.link(label);
         let took = link.rate.wire_time(u64::from(bytes));
         let mut start = from.max(*free_at);
         let mut cuts = link.cuts.clone();
@@ -187,12 +179,9 @@ impl ChunkPath for MemoryChunks {
         self.now
     }
 
-    fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError> {
-        if peer as usize >= self.peers.len() {
-            return Err(WireError::UnknownPeer(peer));
-        }
+    fn queue(&mut self, label: Label) -> Result<QueueId, WireError> {
         let (ready, last) = (self.now, Time::ZERO);
-        self.queues.push(Queue { peer, label, failed: false, ready, posted: VecDeque::new(), last });
+        self.queues.push(Queue { label, failed: false, ready, posted: VecDeque::new(), last });
         Ok(self.queues.len() as QueueId - 1)
     }
 
@@ -201,10 +190,10 @@ impl ChunkPath for MemoryChunks {
         if state.posted.len() >= self.limits.depth as usize {
             return Err(Full);
         }
-        let (peer, label, last) = (state.peer, state.label, state.last);
+        let (label, last) = (state.label, state.last);
         let (at, status, arrives) = match state.failed {
             true => (self.now, Status::Failed, false),
-            false => self.delivery(peer, label, self.now.max(state.ready), chunk.bytes),
+            false => self.delivery(label, self.now.max(state.ready), chunk.bytes),
         };
         let at = at.max(last);
         let state = &mut self.queues[queue as usize];
@@ -226,7 +215,7 @@ impl ChunkPath for MemoryChunks {
             state.posted.pop_front();
             let status = if state.failed { Status::Failed } else { status };
             state.failed |= status == Status::Failed;
-            let peer = &mut self.peers[state.peer as usize];
+            let peer = &mut self.peer;
             if arrives {
                 let (from, to, bytes) = (chunk.from as usize, chunk.to as usize, chunk.bytes as usize);
                 peer.memory[to..to + bytes].copy_from_slice(&self.memory[from..from + bytes]);

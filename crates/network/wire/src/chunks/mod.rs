@@ -12,7 +12,7 @@ mod stream;
 pub use driver::{ChunkCounters, ChunkDriver, ChunkEvent, Message};
 pub use settings::{ChunkSettings, chunk_scheme};
 
-use crate::{Label, PeerId, WireError};
+use crate::{Label, WireError};
 use anabranch_units::Time;
 
 /// Number of a queue pair within its path for chunks: from 0, without gaps.
@@ -64,11 +64,11 @@ pub trait ChunkPath {
     /// Returns the time since the path was opened. It never decreases.
     fn now(&self) -> Time;
 
-    /// Opens a queue to a peer. Its packets carry this label.
+    /// Opens a queue to the peer. Its packets carry this label.
     ///
     /// # Errors
     /// Fails if the peer does not respond or no more queues can be opened.
-    fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError>;
+    fn queue(&mut self, label: Label) -> Result<QueueId, WireError>;
 
     /// Posts a chunk without blocking.
     ///

@@ -1,5 +1,5 @@
 use super::{ChunkPath, QueueId, Status};
-use crate::{Label, PeerId, WireError};
+use crate::{Label, WireError};
 use anabranch_units::Time;
 
 #[derive(Debug)]
@@ -15,7 +15,6 @@ struct Queue {
 /// A label keeps its queue, so that data use the queue that was probed.
 #[derive(Debug)]
 pub(super) struct Queues {
-    peer: PeerId,
     max: u32,
     queues: Vec<Queue>,
     choices: u64,
@@ -24,8 +23,8 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) fn new(peer: PeerId, max: u32) -> Self {
-        Queues { peer, max: max.max(1), queues: Vec::new(), choices: 0, relabelled: 0, relabel_time: Time::ZERO }
+    pub(super) fn new(max: u32) -> Self {
+        Queues { max: max.max(1), queues: Vec::new(), choices: 0, relabelled: 0, relabel_time: Time::ZERO }
     }
 
     /// A label without a queue gets a new one or, at the maximum number, the least recently used idle one, except that
@@ -45,7 +44,7 @@ impl Queues {
             return Ok(Some(queue.id));
         }
         if self.queues.len() < self.max as usize {
-            let id = path.queue(self.peer, label)?;
+            let id = path.queue(label)?;
             self.queues.push(Queue { id, label, outstanding: 0, failed: false, used: self.choices });
             return Ok(Some(id));
         }

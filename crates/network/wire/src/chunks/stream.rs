@@ -1,5 +1,5 @@
 use super::{ChunkSettings, Completion, Message, Status, notice, piece, queues::Queues};
-use crate::{Label, PeerId};
+use crate::Label;
 use anabranch_lb::{Probe, Tag};
 use anabranch_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -110,7 +110,6 @@ pub(super) struct Measured {
 
 #[derive(Debug)]
 pub(super) struct Stream {
-    pub(super) peer: PeerId,
     pub(super) queues: Queues,
     pub(super) calibration: Calibration,
     pub(super) probed_labels: usize,
@@ -136,10 +135,9 @@ pub(super) struct Stream {
 const MAX_PROBES: usize = 16;
 
 impl Stream {
-    pub(super) fn new(peer: PeerId, settings: &ChunkSettings) -> Self {
+    pub(super) fn new(settings: &ChunkSettings) -> Self {
         Stream {
-            peer,
-            queues: Queues::new(peer, settings.max_queues),
+            queues: Queues::new(settings.max_queues),
             calibration: Calibration::new(settings.labels.len()),
             probed_labels: 0,
             measured: None,

@@ -5,7 +5,7 @@ use super::{
     sys::{self, AddressVector, Device, Post, Remote, WorkCompletion},
 };
 use crate::{
-    Label, PeerId, WireError,
+    Label, WireError,
     chunks::{Chunk, ChunkPath, Completion, Full, QueueId, Status},
 };
 use anabranch_random::Stream;
@@ -30,22 +30,19 @@ struct Peer {
 /// Its index is that in the device.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    peer: PeerId,
     qpn: u32,
     label: Label,
     outstanding: u32,
     failed: bool,
 }
 
-/// Open device whose queue pairs write to receivers' memory.
+/// Open device whose queue pairs write to a receiver's memory.
 pub struct VerbsPath {
     opened: Instant,
     device: Device,
     settings: VerbsSettings,
-    gid: [u8; 16],
     mtu: u8,
-    memory: u64,
-    peers: Vec<Peer>,
+    peer: Peer,
     queues: Vec<Queue>,
     by_number: BTreeMap<u32, QueueId>,
     completed: VecDeque<Completion>,
@@ -54,7 +51,7 @@ pub struct VerbsPath {
 }
 
 impl VerbsPath {
-    /// Opens a device with `memory` bytes and connects to a serving receiver, which becomes the first peer.
+    /// Opens a device with `memory` bytes and connects to a serving receiver.
     ///
     /// # Errors
     /// Fails if library, device or receiver are missing or incompatible.
@@ -70,39 +67,19 @@ impl VerbsPath {
         let bytes = usize::try_from(memory).map_err(|_| WireError::Verbs(format!("{memory} B are too many")))?;
         let device = Device::open(&name, index, bytes, super::COMPLETIONS, settings.reliable())?;
         let (gid, mtu) = (device.gid()?, device.mtu()?);
-        let mut path = VerbsPath {
+        let peer = greet(control, gid, mtu, memory)?;
+        Ok(VerbsPath {
             opened: Instant::now(),
             device,
             settings,
-            gid,
             mtu,
-            memory,
-            peers: Vec::new(),
+            peer,
             queues: Vec::new(),
             by_number: BTreeMap::new(),
             completed: VecDeque::new(),
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
             last_error: None,
-        };
-        path.greet(control)?;
-        Ok(path)
-    }
-
-    fn greet(&mut self, mut control: Control) -> Result<(), WireError> {
-        control.send(&Frame::Hello { gid: self.gid, mtu: self.mtu, memory: self.memory })?;
-        let peer = control.expect(&mut |frame| match *frame {
-            Frame::Welcome { gid, mtu, at, key, memory } => Some((gid, mtu, at, key, memory)),
-            _ => None,
-        })?;
-        let (gid, mtu, at, key, memory) = peer;
-        if memory < self.memory {
-            return Err(WireError::Verbs(format!(
-                "{} has {memory} B of memory, {} B are required: use smaller chunks",
-                control.peer, self.memory
-            )));
-        }
-        self.peers.push(Peer { control, gid, mtu, at, key, memory });
-        Ok(())
+        })
     }
 
     /// Writes to own memory, from which chunks are read; panics if the bytes exceed it.
@@ -110,42 +87,32 @@ impl VerbsPath {
         self.device.write(at as usize, bytes);
     }
 
-    /// Returns the source port of a label's packets.
-    pub fn port(label: Label) -> u16 {
-        super::source_port(label)
-    }
-
     /// Returns the reason of the last failure of the hardware.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
 
-    /// Returns the address of a peer.
-    pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(peer as usize).map(|peer| peer.control.peer)
+    pub(super) fn control(&mut self) -> &mut Control {
+        &mut self.peer.control
     }
 
-    pub(super) fn control(&mut self, peer: PeerId) -> Result<&mut Control, WireError> {
-        self.peers.get_mut(peer as usize).map(|peer| &mut peer.control).ok_or(WireError::UnknownPeer(peer))
-    }
-
-    fn address_vector(&self, peer: PeerId, label: Label) -> AddressVector {
-        AddressVector { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
+    fn address_vector(&self, label: Label) -> AddressVector {
+        AddressVector { gid: self.peer.gid, flow_label: label, class: 0 }
     }
 
     /// The queue pair is in state RESET.
-    fn establish(&mut self, at: usize, peer: PeerId, qpn: u32, label: Label) -> Result<(), WireError> {
+    fn establish(&mut self, at: usize, qpn: u32, label: Label) -> Result<(), WireError> {
         let psn = self.draws.below(1 << 24) as u32;
         self.device.initialise(at)?;
-        let mtu = self.mtu.min(self.peers[peer as usize].mtu);
+        let mtu = self.mtu.min(self.peer.mtu);
         let number = at as u32;
-        let control = self.control(peer)?;
+        let control = self.control();
         control.send(&Frame::Queue { queue: number, qpn, psn, label })?;
         let (theirs, their_psn) = control.expect(&mut |frame| match *frame {
             Frame::Ready { queue, qpn, psn } if queue == number => Some((qpn, psn)),
             _ => None,
         })?;
-        let remote = Remote { qpn: theirs, psn: their_psn, mtu, address: self.address_vector(peer, label) };
+        let remote = Remote { qpn: theirs, psn: their_psn, mtu, address: self.address_vector(label) };
         self.device.connect(at, &remote, psn)
     }
 
@@ -173,6 +140,21 @@ impl VerbsPath {
     }
 }
 
+fn greet(mut control: Control, own_gid: [u8; 16], own_mtu: u8, required: u64) -> Result<Peer, WireError> {
+    control.send(&Frame::Hello { gid: own_gid, mtu: own_mtu, memory: required })?;
+    let (gid, mtu, at, key, memory) = control.expect(&mut |frame| match *frame {
+        Frame::Welcome { gid, mtu, at, key, memory } => Some((gid, mtu, at, key, memory)),
+        _ => None,
+    })?;
+    if memory < required {
+        return Err(WireError::Verbs(format!(
+            "{} has {memory} B of memory, {required} B are required: use smaller chunks",
+            control.peer
+        )));
+    }
+    Ok(Peer { control, gid, mtu, at, key, memory })
+}
+
 fn refused(what: String) -> WireError {
     WireError::System { what, source: io::ErrorKind::InvalidInput.into() }
 }
@@ -182,14 +164,11 @@ impl ChunkPath for VerbsPath {
         super::since(self.opened)
     }
 
-    fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError> {
-        if peer as usize >= self.peers.len() {
-            return Err(WireError::UnknownPeer(peer));
-        }
+    fn queue(&mut self, label: Label) -> Result<QueueId, WireError> {
         super::check_label(label)?;
         let (at, qpn) = self.device.create(self.settings.depth, 1)?;
-        self.establish(at, peer, qpn, label)?;
-        self.queues.push(Queue { peer, qpn, label, outstanding: 0, failed: false });
+        self.establish(at, qpn, label)?;
+        self.queues.push(Queue { qpn, label, outstanding: 0, failed: false });
         self.by_number.insert(qpn, at as QueueId);
         Ok(at as QueueId)
     }
@@ -199,7 +178,7 @@ impl ChunkPath for VerbsPath {
         if state.outstanding >= self.settings.depth {
             return Err(Full);
         }
-        let peer = &self.peers[state.peer as usize];
+        let peer = &self.peer;
         let end = chunk.to.checked_add(u64::from(chunk.bytes)).filter(|end| *end <= peer.memory);
         assert!(end.is_some(), "{chunk:?} is not within the {} B of the receiver", peer.memory);
         // 0 is reserved for receives.
@@ -218,7 +197,7 @@ impl ChunkPath for VerbsPath {
 
     fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError> {
         let at = queue as usize;
-        let Queue { peer, qpn, outstanding, failed, .. } =
+        let Queue { qpn, outstanding, failed, .. } =
             *self.queues.get(at).ok_or_else(|| refused(format!("there is no queue {queue}")))?;
         if outstanding > 0 {
             return Err(refused(format!("queue {queue} has {outstanding} chunks outstanding")));
@@ -227,9 +206,9 @@ impl ChunkPath for VerbsPath {
         let start = self.now();
         if failed {
             self.device.reset(at)?;
-            self.establish(at, peer, qpn, label)?;
+            self.establish(at, qpn, label)?;
         } else {
-            self.device.redirect(at, self.address_vector(peer, label))?;
+            self.device.redirect(at, self.address_vector(label))?;
         }
         let state = &mut self.queues[at];
         (state.label, state.failed) = (label, false);
@@ -240,13 +219,12 @@ impl ChunkPath for VerbsPath {
         // First, so that no completion is missed between the poll and the wait.
         self.device.arm()?;
         self.gather()?;
-        if !self.completed.is_empty() || self.peers.iter().any(|peer| peer.control.has_frames()) {
+        if !self.completed.is_empty() || self.peer.control.has_frames() {
             return Ok(());
         }
         let left = until.saturating_sub(self.now());
         if left > Time::ZERO {
-            let sockets: Vec<_> = self.peers.iter().map(|peer| peer.control.fd()).collect();
-            sys::wait(&[&self.device], &sockets, &[], super::duration(left))?;
+            sys::wait(&[&self.device], &[self.peer.control.fd()], &[], super::duration(left))?;
         }
         Ok(())
     }

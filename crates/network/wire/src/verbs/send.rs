@@ -50,7 +50,6 @@ fn lost(at: SocketAddr, error: &WireError) -> TransferError {
 struct Sender<'a> {
     to: SocketAddr,
     driver: ChunkDriver<VerbsPath>,
-    stream: u32,
     chunk: u32,
     /// Bytes of the longest message.
     max: u64,
@@ -100,16 +99,16 @@ impl Sender<'_> {
     fn handle_events(&mut self, now: Time) -> Result<(), TransferError> {
         while let Some(event) = self.driver.poll_event() {
             match event {
-                ChunkEvent::Open { base, probe, noise, .. } => self.opened = Some((now, base, probe, noise)),
-                ChunkEvent::Sent { message, .. } => {
+                ChunkEvent::Open { base, probe, noise } => self.opened = Some((now, base, probe, noise)),
+                ChunkEvent::Sent { message } => {
                     let Some(Message { number, to: at, bytes, .. }) = self.messages.get(&message).copied() else {
                         continue;
                     };
                     let chunks = self.messages[&message].chunks(self.chunk);
                     let frame = Frame::Message { number, at, bytes, chunks };
-                    self.driver.path().control(0)?.send(&frame).map_err(|error| lost(self.to, &error))?;
+                    self.driver.path().control().send(&frame).map_err(|error| lost(self.to, &error))?;
                 }
-                ChunkEvent::Lost { .. } => {
+                ChunkEvent::Lost => {
                     let reason = self.driver.path().last_error().unwrap_or("no path leads there").to_string();
                     return Err(TransferError::Lost { at: self.to, reason: format!("cannot be reached: {reason}") });
                 }
@@ -124,7 +123,7 @@ impl Sender<'_> {
         while self.opened.is_some()
             && let Some(message) = self.ready.pop_front()
         {
-            some |= self.driver.send(self.stream, message);
+            some |= self.driver.send(message);
         }
         some
     }
@@ -136,7 +135,7 @@ impl Sender<'_> {
     /// Returns the receiver's confirmation once it has arrived.
     fn read(&mut self) -> Result<Option<Summary>, TransferError> {
         let at = self.to;
-        while let Some(frame) = self.driver.path().control(0)?.poll().map_err(|error| lost(at, &error))? {
+        while let Some(frame) = self.driver.path().control().poll().map_err(|error| lost(at, &error))? {
             match frame {
                 Frame::Taken { number } => {
                     self.taken += self.messages.remove(&number).map_or(0, |message| message.bytes);
@@ -179,12 +178,10 @@ pub fn send(
     chunks.configure_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
     let memory = chunks.probe_to + u64::from(chunks.probe);
     let path = VerbsPath::connect(to, memory, verbs.clone(), chunks.seed)?;
-    let mut driver = ChunkDriver::new(path, chunks.clone());
-    let stream = driver.open(0);
+    let driver = ChunkDriver::new(path, chunks.clone());
     let mut sender = Sender {
         to,
         driver,
-        stream,
         chunk: chunks.chunk,
         max,
         total,
@@ -235,7 +232,7 @@ pub fn send(
             sender.ended = true;
             sender.took = now.saturating_sub(sender.opened.map_or(now, |(began, ..)| began));
             let frame = Frame::Total(sender.summary(), sender.took.ps() / 1000);
-            sender.driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
+            sender.driver.path().control().send(&frame).map_err(|error| lost(to, &error))?;
         }
         if now.saturating_sub(last_poll) >= POLL_INTERVAL {
             last_poll = now;

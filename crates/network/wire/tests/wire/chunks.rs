@@ -19,7 +19,6 @@ const DELAY: Time = Time::from_us(20);
 
 struct Bench {
     driver: ChunkDriver<MemoryChunks>,
-    stream: u32,
     bytes: u64,
     opened: Option<(Time, Time, Time)>,
     sent: Vec<(u64, Time)>,
@@ -36,11 +35,10 @@ fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: imp
     let mut draws = Stream::keyed(7, bytes, "bytes");
     let mut memory = vec![0; bytes.max(CHUNK) as usize];
     memory.chunks_mut(8).for_each(|word| word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]));
-    let mut path = MemoryChunks::new(settings.seed, usual, limits, memory);
-    let peer = path.peer(bytes.max(CHUNK) as usize + settings.probe as usize);
-    let mut driver = ChunkDriver::new(path, settings);
-    let stream = driver.open(peer);
-    Bench { driver, stream, bytes, opened: None, sent: Vec::new(), lost: false }
+    let room = bytes.max(CHUNK) as usize + settings.probe as usize;
+    let path = MemoryChunks::new(settings.seed, usual, limits, memory, room);
+    let driver = ChunkDriver::new(path, settings);
+    Bench { driver, bytes, opened: None, sent: Vec::new(), lost: false }
 }
 
 impl Bench {
@@ -52,9 +50,9 @@ impl Bench {
             let now = self.driver.path().now();
             while let Some(event) = self.driver.poll_event() {
                 match event {
-                    ChunkEvent::Open { base, probe, noise, .. } => self.opened = Some((base, probe, noise)),
-                    ChunkEvent::Sent { message, .. } => self.sent.push((message, now)),
-                    ChunkEvent::Lost { .. } => self.lost = true,
+                    ChunkEvent::Open { base, probe, noise } => self.opened = Some((base, probe, noise)),
+                    ChunkEvent::Sent { message } => self.sent.push((message, now)),
+                    ChunkEvent::Lost => self.lost = true,
                 }
             }
             if done(self) {
@@ -78,7 +76,7 @@ impl Bench {
     }
 
     fn begin(&mut self) {
-        assert!(self.driver.send(self.stream, Message { number: 0, from: 0, to: 0, bytes: self.bytes }));
+        assert!(self.driver.send(Message { number: 0, from: 0, to: 0, bytes: self.bytes }));
     }
 
     /// Every byte is in place, and no notice arrived twice unless its chunk was retransmitted.
@@ -86,8 +84,8 @@ impl Bench {
         let counters = self.driver.counters();
         let bytes = self.bytes as usize;
         let path = self.driver.path();
-        assert!(path.received(0)[..bytes] == path.memory[..bytes], "bytes differ");
-        let messages: Vec<u32> = path.arrived(0).iter().map(|arrived| arrived.notice).collect();
+        assert!(path.received()[..bytes] == path.memory[..bytes], "bytes differ");
+        let messages: Vec<u32> = path.arrived().iter().map(|arrived| arrived.notice).collect();
         let different: BTreeSet<u32> = messages.iter().copied().collect();
         assert_eq!(different.len() as u64, counters.chunks - counters.again);
         assert!((messages.len() - different.len()) as u64 <= counters.again);
@@ -182,7 +180,7 @@ fn hopper_leaves_a_slow_path_after_one_chunk() {
     assert_eq!(before, 11, "and nothing moves");
     // The twelfth chunk takes more than 2.5 base round trips at a tenth of the rate. Two other paths are probed at
     // once, and the thirteenth chunk waits for the replies: it takes one of them.
-    bench.driver.path().set(0, slow, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
+    bench.driver.path().set(slow, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
     bench.run(&mut |bench| !bench.sent.is_empty());
     let counters = bench.counters();
     let by_label: Vec<_> = bench.driver.by_label().collect();
@@ -207,7 +205,7 @@ fn hopper_stays_where_all_paths_are_slow() {
     let mut bench = bench("hopper", 32 * CHUNK, ChunkLink::new(RATE, delay), Limits::default(), |_| {});
     bench.open();
     for label in 1..=8 {
-        bench.driver.path().set(0, label, ChunkLink::new(Rate(RATE.0 / 10), delay));
+        bench.driver.path().set(label, ChunkLink::new(Rate(RATE.0 / 10), delay));
     }
     bench.send();
     let counters = bench.counters();
@@ -225,7 +223,7 @@ fn flowbender_goes_on_until_it_is_fast() {
     let (first, _) = favourite(&bench);
     let second = if first == 8 { 1 } else { first + 1 };
     for label in [first, second] {
-        bench.driver.path().set(0, label, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
+        bench.driver.path().set(label, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
     }
     bench.run(&mut |bench| !bench.sent.is_empty());
     let chunks = |label: u32| bench.driver.by_label().find(|(known, _)| *known == label).unwrap().1;
@@ -266,7 +264,7 @@ fn dead_path_is_abandoned() {
             let (dead, _) = favourite(&bench);
             let cut =
                 ChunkLink { cuts: vec![(Time::ZERO, Time::from_ms(1_000_000))], far, ..ChunkLink::new(RATE, DELAY) };
-            bench.driver.path().set(0, dead, cut);
+            bench.driver.path().set(dead, cut);
             bench.run(&mut |bench| !bench.sent.is_empty() || bench.lost);
             let counters = bench.counters();
             assert!(!bench.lost && counters.failed >= 1 && counters.again == counters.failed, "{scheme}: {counters:?}");
@@ -284,7 +282,7 @@ fn a_short_cut_costs_time_alone() {
     let (from, mended) = (start + Time::from_ms(3), start + Time::from_ms(103));
     for label in 1..=8 {
         let cut = ChunkLink { cuts: vec![(from, mended)], ..ChunkLink::new(RATE, DELAY) };
-        bench.driver.path().set(0, label, cut);
+        bench.driver.path().set(label, cut);
     }
     // Two chunks and 960 us of the third are sent at 3 ms; the third is sent from its start after the cut.
     assert_eq!(bench.send(), Time::from_ms(103) + Time::from_ms(1) + DELAY + (Time::from_ms(1) + DELAY) * 5);
@@ -303,7 +301,7 @@ fn a_peer_without_a_path_is_lost() {
     bench.open();
     for label in 1..=8 {
         let dead = ChunkLink { cuts: vec![(Time::ZERO, Time::from_ms(1_000_000))], ..ChunkLink::new(RATE, DELAY) };
-        bench.driver.path().set(0, label, dead);
+        bench.driver.path().set(label, dead);
     }
     bench.begin();
     bench.run(&mut |bench| bench.lost);
