@@ -11,7 +11,7 @@ pub mod registry;
 pub mod switch;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
-pub use record::{Call, Divergence, OpenedFlow, Record, RecordEntry, Recorded, replay};
+pub use record::{Call, OpenedFlow, Record, RecordEntry, Recorded, replay};
 
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;

@@ -159,55 +159,42 @@ impl HostScheme for Recorded {
     }
 }
 
-/// A difference between the record and a fresh scheme.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Divergence {
-    /// Index of the entry in the record.
-    pub entry: usize,
-    /// Results of the record and of the fresh scheme.
-    pub answers: [String; 2],
-}
-
 /// Replays `entries` to schemes from `fresh`, one per host key; returns the number of results compared.
 ///
 /// # Errors
-/// [`Divergence`] of the first difference.
-pub fn replay(entries: &[RecordEntry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, Divergence> {
+/// Index of the first entry whose result differs, with the results of the record and of the fresh scheme.
+pub fn replay(entries: &[RecordEntry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, String> {
+    fn same<T: PartialEq + std::fmt::Debug>(recorded: &T, fresh: &T) -> Option<Result<(), String>> {
+        Some(if recorded == fresh {
+            Ok(())
+        } else {
+            Err(format!("{recorded:?} recorded, {fresh:?} by a fresh scheme"))
+        })
+    }
     let mut schemes: std::collections::BTreeMap<u64, Host> = std::collections::BTreeMap::new();
-    let mut answers = 0;
-    for (number, RecordEntry { host, now, slot, call }) in entries.iter().enumerate() {
-        let scheme = schemes.entry(*host).or_insert_with(|| fresh(*host));
-        let differs = |recorded: String, fresh: String| Divergence { entry: number, answers: [recorded, fresh] };
-        let (now, slot) = (*now, *slot);
-        match call {
-            Call::Open(opened) => scheme.open(now, slot, &opened.info()),
-            Call::Close => scheme.close(slot),
-            Call::Select(packet, decision) => {
-                let said = scheme.select(now, slot, packet);
-                if said != *decision {
-                    return Err(differs(format!("{decision:?}"), format!("{said:?}")));
+    let mut compared = 0;
+    for (number, &RecordEntry { host, now, slot, ref call }) in entries.iter().enumerate() {
+        let scheme = schemes.entry(host).or_insert_with(|| fresh(host));
+        let result = match call {
+            Call::Select(packet, decision) => same(decision, &scheme.select(now, slot, packet)),
+            Call::PollProbe(probe) => same(probe, &scheme.poll_probe(now, slot)),
+            Call::ProbeReply(tag, rtt, ends_wait) => same(ends_wait, &scheme.on_probe_reply(now, slot, *tag, *rtt)),
+            call => {
+                match call {
+                    Call::Open(opened) => scheme.open(now, slot, &opened.info()),
+                    Call::Ack(feedback) => scheme.on_ack(now, slot, feedback),
+                    Call::Nack(tag) => scheme.on_nack(now, slot, *tag),
+                    Call::Timeout(tag) => scheme.on_timeout(now, slot, *tag),
+                    Call::PathsChanged(dead) => scheme.on_paths_changed(now, slot, dead),
+                    _ => scheme.close(slot),
                 }
-                answers += 1;
+                None
             }
-            Call::Ack(feedback) => scheme.on_ack(now, slot, feedback),
-            Call::Nack(tag) => scheme.on_nack(now, slot, *tag),
-            Call::Timeout(tag) => scheme.on_timeout(now, slot, *tag),
-            Call::PathsChanged(dead) => scheme.on_paths_changed(now, slot, dead),
-            Call::PollProbe(probe) => {
-                let said = scheme.poll_probe(now, slot);
-                if said != *probe {
-                    return Err(differs(format!("{probe:?}"), format!("{said:?}")));
-                }
-                answers += 1;
-            }
-            Call::ProbeReply(tag, rtt, ends_wait) => {
-                let said = scheme.on_probe_reply(now, slot, *tag, *rtt);
-                if said != *ends_wait {
-                    return Err(differs(format!("{ends_wait:?}"), format!("{said:?}")));
-                }
-                answers += 1;
-            }
+        };
+        if let Some(result) = result {
+            result.map_err(|differs| format!("entry {number}: {differs}"))?;
+            compared += 1;
         }
     }
-    Ok(answers)
+    Ok(compared)
 }

@@ -193,13 +193,4 @@ mod tests {
         assert_eq!(set.take_run(0), 256);
         assert_eq!(set.bits_from(256, 256), 0);
     }
-
-    #[test]
-    fn grows_by_doubling() {
-        let mut set = PsnSet::new(1);
-        set.insert(63, 63);
-        // Groups 0 to 4 are five words, one more than fit in place.
-        set.insert(63, 256);
-        assert!(set.contains(63, 63) && set.contains(63, 256) && !set.contains(63, 64));
-    }
 }

@@ -297,38 +297,6 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_on_a_released_path_makes_it_wait_longer() {
-        let mut h = History::new(2, Signal::Loss, false);
-        h.penalise(0, Signal::Loss, 4);
-        h.penalise(1, Signal::Loss, 4);
-        h.release(|_| ());
-        assert!(!h.waits(0) && !h.waits(1));
-        assert!(!h.penalise(0, Signal::Loss, 4), "no later than it is");
-        h.tick(1, |_| ());
-        assert!(h.penalise(0, Signal::Loss, 4));
-        assert_eq!(penalties(&h), [4, 3]);
-    }
-
-    #[test]
-    fn lists_stay_sorted_where_marks_weigh_more() {
-        // Marks 9, losses 2. Both paths are marked and released, then path 0 dies and returns free: penalties (0, 9). A
-        // loss on it gives (2, 9): it is the less penalised one.
-        let mut h = History::new(2, Signal::Mark, false);
-        h.penalise(0, Signal::Mark, 9);
-        h.penalise(1, Signal::Mark, 9);
-        h.release(|_| ());
-        h.set_dead(&[true, false], |_, _| ());
-        h.set_dead(&[], |_, _| ());
-        h.penalise(0, Signal::Loss, 2);
-        assert_eq!(penalties(&h), [2, 9]);
-        let mut freed = Vec::new();
-        h.release(|path| freed.push(path));
-        assert_eq!(freed, [0]);
-        h.tick(2, |path| panic!("{path} is not due"));
-        assert_eq!(penalties(&h), [0, 7]);
-    }
-
-    #[test]
     fn timeouts_have_a_list_of_their_own() {
         // Penalties 2 (mark), 4 (loss), 9 (timeout): the path that timed out first is free last.
         let mut h = History::new(3, Signal::Timeout, false);
@@ -400,26 +368,5 @@ mod tests {
             h.tick(1, |_| freed += 1);
             assert_eq!((freed, h.penalty(0)), (1, 0));
         }
-    }
-
-    #[test]
-    fn dead_paths_are_not_counted() {
-        let mut h = History::new(3, Signal::Loss, false);
-        h.penalise(0, Signal::Loss, 9);
-        h.penalise(1, Signal::Loss, 9);
-        let mut usable = [true; 3];
-        h.set_dead(&[true, false, false], |path, now| usable[path as usize] = now);
-        assert_eq!(usable, [false, false, true]);
-        assert!(!h.penalise(0, Signal::Loss, 9), "late feedback for a dead path");
-        assert!(!h.all_wait());
-        h.penalise(2, Signal::Loss, 9);
-        assert!(h.all_wait());
-        h.release(|_| ());
-        // Path 0 returns without a penalty: the released ones wait again.
-        h.set_dead(&[], |path, now| usable[path as usize] = now);
-        assert_eq!(usable, [true, false, false]);
-        assert_eq!(penalties(&h), [0, 9, 9]);
-        h.set_dead(&[true; 3], |path, now| usable[path as usize] = now);
-        assert_eq!(usable, [true, false, false], "all dead: none is");
     }
 }

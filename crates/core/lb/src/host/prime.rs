@@ -363,37 +363,6 @@ mod tests {
     }
 
     #[test]
-    fn feedback_of_the_first_bdp_is_recorded_but_ignored() {
-        // History from packet 3 on, p_nack = 10. The NACK comes after packet 1, decays at packets 2 and 3: 8 left.
-        let mut s = prime(&[("history_after", Raw::Int(3)), ("p_nack", Raw::Int(10))], &[2]);
-        let a = send(&mut s);
-        s.on_nack(Time::ZERO, 0, a);
-        let sent = [send(&mut s), send(&mut s)];
-        let b = 1 - a;
-        assert_eq!(sent[0], b);
-        for _ in 0..8 {
-            assert_eq!(send(&mut s), b);
-        }
-        let next = [send(&mut s), send(&mut s)];
-        assert!(next.contains(&a));
-    }
-
-    #[test]
-    fn generated_decay_counts_skipped_candidates() {
-        // 2 paths, p_ecn = 4. With "sent" path a misses 4 packets. With "generated" each pass of two candidates sends
-        // one packet on b and decays twice.
-        let missed_by = |decay_on: &str| {
-            let mut s = prime(&[("p_ecn", Raw::Int(4)), ("decay_on", Raw::Text(decay_on.into()))], &[2]);
-            let (a, _) = (send(&mut s), send(&mut s));
-            mark(&mut s, a);
-            missed(&mut s, a)
-        };
-        assert_eq!(missed_by("sent"), 4);
-        // Penalties in passes 1 and 2 are 4, 3 and 2, 1; in pass 3 path a is free, and b may precede it.
-        assert!((2..=3).contains(&missed_by("generated")));
-    }
-
-    #[test]
     fn drained_decay_counts_packet_times() {
         // 2 paths, a packet every k packet times of 4160 B at 400 Gb/s: 83.2 ns. A penalty of p packet times ends with the
         // ceil(p / k)-th packet; path a, unused in its pass, is next. With k = 1 that is `sent`.
