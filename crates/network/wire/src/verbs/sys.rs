@@ -64,8 +64,30 @@ mod mask {
     pub(super) const DEST_QPN: c_int = 1 << 20;
 }
 
-/// By their names without `ibv_`.
-struct Functions {
+macro_rules! functions {
+    ($($name:ident: $type:ty,)*) => {
+        /// By their names without `ibv_`.
+        struct Functions {
+            $($name: $type,)*
+            /// Stays loaded while its functions are used.
+            _library: Library,
+        }
+
+        impl Functions {
+            /// # Safety
+            /// The signatures are those of the library's header.
+            unsafe fn of(library: Library) -> Result<Self, libloading::Error> {
+                $(
+                    // SAFETY: the caller's.
+                    let $name = *unsafe { library.get::<$type>(concat!("ibv_", stringify!($name), "\0").as_bytes()) }?;
+                )*
+                Ok(Functions { $($name,)* _library: library })
+            }
+        }
+    };
+}
+
+functions! {
     get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut Opaque,
     free_device_list: unsafe extern "C" fn(*mut *mut Opaque),
     get_device_name: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
@@ -87,8 +109,6 @@ struct Functions {
     modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
     destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
     wc_status_str: unsafe extern "C" fn(c_uint) -> *const c_char,
-    /// Stays loaded while its functions are used.
-    _library: Library,
 }
 
 fn failed(what: impl Into<String>, source: io::Error) -> WireError {
@@ -115,33 +135,7 @@ impl Functions {
             return Ok(functions);
         }
         // SAFETY: loading libibverbs has no harmful effects, and the signatures are those of its header.
-        let loaded = || unsafe {
-            let library = Library::new(LIBRARY)?;
-            Ok::<_, libloading::Error>(Functions {
-                get_device_list: *library.get(b"ibv_get_device_list\0")?,
-                free_device_list: *library.get(b"ibv_free_device_list\0")?,
-                get_device_name: *library.get(b"ibv_get_device_name\0")?,
-                open_device: *library.get(b"ibv_open_device\0")?,
-                close_device: *library.get(b"ibv_close_device\0")?,
-                query_port: *library.get(b"ibv_query_port\0")?,
-                query_gid: *library.get(b"ibv_query_gid\0")?,
-                alloc_pd: *library.get(b"ibv_alloc_pd\0")?,
-                dealloc_pd: *library.get(b"ibv_dealloc_pd\0")?,
-                reg_mr: *library.get(b"ibv_reg_mr\0")?,
-                dereg_mr: *library.get(b"ibv_dereg_mr\0")?,
-                create_comp_channel: *library.get(b"ibv_create_comp_channel\0")?,
-                destroy_comp_channel: *library.get(b"ibv_destroy_comp_channel\0")?,
-                create_cq: *library.get(b"ibv_create_cq\0")?,
-                destroy_cq: *library.get(b"ibv_destroy_cq\0")?,
-                get_cq_event: *library.get(b"ibv_get_cq_event\0")?,
-                ack_cq_events: *library.get(b"ibv_ack_cq_events\0")?,
-                create_qp: *library.get(b"ibv_create_qp\0")?,
-                modify_qp: *library.get(b"ibv_modify_qp\0")?,
-                destroy_qp: *library.get(b"ibv_destroy_qp\0")?,
-                wc_status_str: *library.get(b"ibv_wc_status_str\0")?,
-                _library: library,
-            })
-        };
+        let loaded = || unsafe { Functions::of(Library::new(LIBRARY)?) };
         let functions = loaded().map_err(|error| {
             WireError::Verbs(format!(
                 "RDMA verbs need {LIBRARY} (Debian packages libibverbs1 and ibverbs-providers): {error}"
