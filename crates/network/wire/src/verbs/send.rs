@@ -162,8 +162,10 @@ impl Sender<'_> {
     }
 }
 
-/// Sends `total` bytes, produced by `fill`. `poll` is called periodically with the time and the bytes that the receiver has
-/// read; it returns `false` to stop. Fills memory offsets into `chunks` and configures the scheme.
+/// Sends `total` bytes, produced by `fill`.
+///
+/// `poll` is called periodically with the time and the bytes that the receiver has read; it returns `false` to stop. Fills
+/// memory offsets into `chunks` and configures the scheme.
 pub fn send(
     to: SocketAddr,
     total: u64,
