@@ -1,6 +1,6 @@
 //! Errors of commands and their exit codes.
 
-use anabranch_report::ReportError;
+use anabranch_results::ReportError;
 use anabranch_scenario::ScenarioError;
 use anabranch_study::error::RunError;
 use miette::{GraphicalReportHandler, GraphicalTheme};

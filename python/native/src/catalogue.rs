@@ -58,7 +58,7 @@ pub(crate) fn nearest(found: &str, names: Vec<String>) -> Option<String> {
 /// Returns the mean of values and its 95 % confidence interval (Student's t) for two or more.
 #[pyfunction]
 pub(crate) fn estimate(values: Vec<f64>) -> (f64, Option<f64>, Option<f64>) {
-    let estimate = anabranch_report::Estimate::of(&values);
+    let estimate = anabranch_statistics::Estimate::of(&values);
     let (low, high) = estimate.as_ref().and_then(|estimate| estimate.interval()).unzip();
     (estimate.map_or(f64::NAN, |estimate| estimate.mean), low, high)
 }

@@ -1,6 +1,6 @@
 //! Converts errors of the study to exceptions of the package.
 
-use anabranch_report::ReportError;
+use anabranch_results::ReportError;
 use anabranch_scenario::ScenarioError;
 use anabranch_study::error::RunError;
 use pyo3::{

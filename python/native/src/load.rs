@@ -1,7 +1,7 @@
 //! Results on disk.
 
 use crate::{error, table::Table};
-use anabranch_report::{Finding, Frame, ReportError, TABLES, check_files, read_summary};
+use anabranch_results::{Finding, Frame, ReportError, TABLES, check_files, read_summary};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Runs in memory.
 
 use crate::{error, scenario::Scenario, table::Table, wait};
-use anabranch_report::{Context, TABLES};
+use anabranch_results::{Context, TABLES};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
@@ -35,7 +35,7 @@ impl Outcome {
 
     /// Names of its tables.
     fn tables(&self) -> Vec<&'static str> {
-        let has = |table: &&anabranch_report::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
+        let has = |table: &&anabranch_results::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
         TABLES.iter().filter(has).map(|table| table.name).collect()
     }
 

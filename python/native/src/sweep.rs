@@ -1,7 +1,8 @@
 //! Sweeps, and stores of runs.
 
 use crate::{compare::request, error, scenario::Scenario, table::Table, wait};
-use anabranch_report::{Sweep as Report, store_directory};
+use anabranch_report::Sweep as Report;
+use anabranch_results::store_directory;
 use anabranch_scenario::{ScenarioError, library};
 use anabranch_study::{
     place::Place,

@@ -1,7 +1,7 @@
 //! Tables as Arrow, from the declarations of CSV and Parquet, through the PyCapsule interface.
 
 use crate::error;
-use anabranch_report::{
+use anabranch_results::{
     At, Bits, ColumnEntry, ColumnKind, Context, Filling, Frame, Table as Declared, Validity, Value, Words,
 };
 use arrow_array::{
@@ -92,7 +92,7 @@ impl Table {
     /// Creates a table of the rows of a run.
     pub(crate) fn of_run(declared: &Declared, context: &Context<'_>) -> PyResult<Self> {
         let rows: Vec<At> = (declared.rows)(context.result);
-        let head = |column: &anabranch_report::Column| Head {
+        let head = |column: &anabranch_results::Column| Head {
             name: column.name,
             unit: column.unit,
             meaning: column.meaning,
@@ -115,7 +115,7 @@ impl Table {
 
     /// Creates a table of a frame read from a directory, with the columns of `declared` that the file has.
     pub(crate) fn of_frame(declared: &Declared, frame: &Frame) -> PyResult<Self> {
-        let there = |column: &&anabranch_report::Column| !frame.missing().iter().any(|name| name == column.name);
+        let there = |column: &&anabranch_results::Column| !frame.missing().iter().any(|name| name == column.name);
         let (mut heads, mut filled) = (vec![], vec![]);
         for column in declared.columns.iter().filter(there) {
             let (name, kind) = (column.name, column.kind);

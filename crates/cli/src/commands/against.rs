@@ -5,9 +5,8 @@ use crate::{
     printing::{note, print, width, wrapped},
     table::Table,
 };
-use anabranch_report::{
-    Change, ChangeRow, Changes, Comparison, Manifest, ResultKind, Summary, check_results, read_runs, significant_digits,
-};
+use anabranch_report::{Change, ChangeRow, Changes, Comparison};
+use anabranch_results::{Manifest, ResultKind, Summary, check_results, read_runs, significant_digits};
 use anabranch_scenario::{
     ScenarioError,
     backend::BackendEntry,

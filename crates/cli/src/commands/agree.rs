@@ -15,10 +15,11 @@ use crate::{
     table::Table,
 };
 use anabranch_report::{
-    Agreement, Inputs, Side,
+    Agreement, Side,
     metric::{Metric, MetricError},
-    significant_digits, write_agreement,
+    write_agreement,
 };
+use anabranch_results::{Inputs, significant_digits};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
     compare::{ComparePlan, Permission, Request, draw},

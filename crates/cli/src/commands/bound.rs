@@ -5,7 +5,8 @@ use crate::{
     printing::{print, print_json, table, width, wrapped},
     progress::ProgressDisplay,
 };
-use anabranch_report::{METRICS, Metric, Summary, below_bound};
+use anabranch_report::{METRICS, Metric, below_bound};
+use anabranch_results::Summary;
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR};
 use anabranch_study::{
     Observer,
@@ -160,7 +161,7 @@ fn as_json(name: &str, found: &[OfSeed], reference_seconds: f64) -> Value {
 fn text(name: &str, found: &[OfSeed], reference_seconds: f64) -> String {
     let several = found.iter().flat_map(|of| &of.bounds.limits).any(|limit| limit.workload != anabranch_report::ALL);
     let has_reference = found.iter().any(|of| of.reference.is_some());
-    let number = |value: f64| anabranch_report::significant_digits(value, 5);
+    let number = |value: f64| anabranch_results::significant_digits(value, 5);
     let mut heads = vec!["metric", "unit", "bound", "limited by"];
     if has_reference {
         heads.insert(3, "reference");

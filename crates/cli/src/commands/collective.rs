@@ -14,7 +14,7 @@ use anabranch_collective::{
     rank::{self, Element, Row},
     run::{self, InjectedFailure, JobError, Outcome, Settings},
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_units::{Bytes, Time};
 use clap::{Args, ValueEnum};
 use serde::Serialize;

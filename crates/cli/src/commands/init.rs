@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     printing::{note, print},
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, init, library::READY_MADE};
 use anabranch_settings::nearest_few;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `nccl`: the network plugin for NCCL.
 
 use crate::{failure::Failure, printing::print};
-use anabranch_report::{Inputs, OutputFile, disk};
+use anabranch_results::{Inputs, OutputFile, disk};
 use clap::{Args, Subcommand};
 use std::{
     fs,

@@ -2,7 +2,7 @@
 
 use super::request::available_threads;
 use crate::{arguments::ProgressMode, failure::Failure, printing::note, progress::ProgressDisplay};
-use anabranch_report::{Frame, Manifest, read_summary};
+use anabranch_results::{Frame, Manifest, read_summary};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,

@@ -3,7 +3,8 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json},
 };
-use anabranch_report::{FigureStyle, Manifest, check_results, report_styled};
+use anabranch_report::{FigureStyle, report_styled};
+use anabranch_results::{Manifest, check_results};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::note,
 };
-use anabranch_report::Summary;
+use anabranch_results::Summary;
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},

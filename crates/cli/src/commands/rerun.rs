@@ -5,7 +5,7 @@ use crate::{
     printing::{note, print, print_json, table},
     progress::ProgressDisplay,
 };
-use anabranch_report::{Finding, FindingKind, ReportError, is_data, verify};
+use anabranch_results::{Finding, FindingKind, ReportError, is_data, verify};
 use anabranch_study::{
     Observer,
     rerun::{self, Recorded},

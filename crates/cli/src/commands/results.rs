@@ -6,7 +6,8 @@ use crate::{
     printing::{note, print, print_json},
     table::Table,
 };
-use anabranch_report::{Inputs, Listed, OutputFile, files_of, index_page, is_index_page, list_results};
+use anabranch_report::{Listed, index_page, is_index_page, list_results};
+use anabranch_results::{Inputs, OutputFile, files_of};
 use anabranch_scenario::ScenarioError;
 use serde_json::{Value, json};
 use std::{

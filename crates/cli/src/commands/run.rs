@@ -10,7 +10,7 @@ use crate::{
     progress::ProgressDisplay,
     table::Table,
 };
-use anabranch_report::{FlowSummary, Inputs, OutputDir, Summary};
+use anabranch_results::{FlowSummary, Inputs, OutputDir, Summary};
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     scenario::Scenario,
@@ -198,7 +198,7 @@ fn text(summary: &Summary) -> String {
 
 /// Table of what counts as a whole: collectives with their bus bandwidth, and other jobs.
 fn collectives(summary: &Summary) -> String {
-    let time = |value: Option<f64>| value.map_or("-".into(), anabranch_report::seconds);
+    let time = |value: Option<f64>| value.map_or("-".into(), anabranch_results::seconds);
     let collective = |of: &anabranch_report::Collective| {
         let size = of.bytes.map_or(String::new(), |bytes| format!(", {} B each", count(bytes)));
         vec![

@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{note, print},
 };
-use anabranch_report::{Inputs, OutputFile, disk};
+use anabranch_results::{Inputs, OutputFile, disk};
 use clap::{Args, Command};
 use std::path::PathBuf;
 

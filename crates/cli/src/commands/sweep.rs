@@ -12,7 +12,8 @@ use crate::{
     progress::{INTERRUPTED, NumberedProgress},
     table::Table as Drawn,
 };
-use anabranch_report::{Inputs, Plan, Side, Sweep as Table};
+use anabranch_report::{Side, Sweep as Table};
+use anabranch_results::{Inputs, Plan};
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
@@ -217,8 +218,8 @@ fn share(text: &str) -> Result<(usize, usize), Failure> {
 
 fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Failure> {
     let status = |run: &str| match () {
-        () if anabranch_report::is_complete_run(&anabranch_report::store_directory(directory, run)) => "finished",
-        () if anabranch_report::failed_file(directory, run).exists() => "failed",
+        () if anabranch_results::is_complete_run(&anabranch_results::store_directory(directory, run)) => "finished",
+        () if anabranch_results::failed_file(directory, run).exists() => "failed",
         () => "missing",
     };
     let plan = &sweep.plan;

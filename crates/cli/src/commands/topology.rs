@@ -6,7 +6,7 @@ use crate::{
     printing::{count, note, print, print_json, table, width, wrapped},
     table::Table,
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, scenario::Scenario};
 use anabranch_study::{hold::Hold, input_error};
 use anabranch_topology::{

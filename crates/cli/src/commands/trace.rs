@@ -3,7 +3,8 @@ use crate::{
     failure::Failure,
     printing::{print, print_json},
 };
-use anabranch_report::{OutputFile, check_results, export_perfetto, files_of};
+use anabranch_report::export_perfetto;
+use anabranch_results::{OutputFile, check_results, files_of};
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -6,12 +6,13 @@ use super::{
     request::request,
 };
 use crate::{failure::Failure, printing::note};
-use anabranch_report::{MIN_PAIRS, Plan, Sequential};
+use anabranch_results::Plan;
 use anabranch_scenario::{
     ScenarioError,
     backend::BackendEntry,
     scenario::{MAX_SEEDS, Scenario},
 };
+use anabranch_statistics::{MIN_PAIRS, Sequential};
 use anabranch_study::{
     compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
     limits::limits,

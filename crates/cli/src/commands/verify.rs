@@ -3,7 +3,7 @@ use crate::{
     failure::Failure,
     printing::{count, print, print_json, table},
 };
-use anabranch_report::{Finding, FindingKind, Verified, verify as check};
+use anabranch_results::{Finding, FindingKind, Verified, verify as check};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -4,9 +4,8 @@ use crate::{
     failure::Failure,
     printing::{print, print_json},
 };
-use anabranch_report::{
-    Inputs, OutputFile, check_results, check_runs, files_of, viewed_runs, write_view, write_view_into,
-};
+use anabranch_report::{viewed_runs, write_view, write_view_into};
+use anabranch_results::{Inputs, OutputFile, check_results, check_runs, files_of};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 use std::path::PathBuf;

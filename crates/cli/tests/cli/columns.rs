@@ -2,7 +2,7 @@
 //! rewrites it. Scripts of users rely on these names: a removed or changed one breaks them, a new one does not.
 
 use crate::common::{Folder, code, stderr};
-use anabranch_report::{Frame, TABLES};
+use anabranch_results::{Frame, TABLES};
 use anabranch_testkit::{columns, words};
 use serde_json::Value;
 use std::{

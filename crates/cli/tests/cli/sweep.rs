@@ -1,7 +1,7 @@
 //! Sweeps, variants, reruns: output, files, and killed processes.
 
 use crate::common::{Folder, assert_has, code, json, stderr, stdout};
-use anabranch_report::Frame;
+use anabranch_results::Frame;
 use anabranch_testkit::words;
 use serde_json::Value;
 use std::{
@@ -311,7 +311,7 @@ fn run_that_crashes_three_times_is_marked_failed() {
     let list = json(&folder.run(&[&small()[..], &["--list"]].concat()));
     let run = list["runs"][0]["run"].as_str().unwrap().to_string();
     // Remains of three killed processes.
-    anabranch_report::create_store(&folder.0.join("out"), "0", &[]).unwrap();
+    anabranch_results::create_store(&folder.0.join("out"), "0", &[]).unwrap();
     std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
     std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
     let output = folder.run(&small());
@@ -457,12 +457,12 @@ fn a_store_without_a_plan_is_one_that_begins() {
     let sweep = words("sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp --seeds 1 --out out");
     for command in [sweep, words("compare tiny --schemes ecmp,ops --seeds 1 --out out")] {
         let folder = Folder::new("begun");
-        anabranch_report::create_store(&folder.0.join("out"), "0", &[]).unwrap();
+        anabranch_results::create_store(&folder.0.join("out"), "0", &[]).unwrap();
         let output = folder.run(&command);
         assert_eq!((code(&output), starts(&folder)), (0, 2), "{}", stderr(&output));
         // What earlier versions wrote is refused, before anything is written.
         std::fs::remove_dir_all(folder.0.join("out")).unwrap();
-        anabranch_report::create_store(&folder.0.join("out"), "0", &[("sweep.json", "the plan")]).unwrap();
+        anabranch_results::create_store(&folder.0.join("out"), "0", &[("sweep.json", "the plan")]).unwrap();
         let before = folder.entries("out");
         let output = folder.run(&command);
         assert!(code(&output) == 2 && stderr(&output).contains("earlier layout"), "{}", stderr(&output));
@@ -500,7 +500,7 @@ fn every_command_adds_to_a_directory() {
         ("compare tiny --schemes ecmp,ops --seeds 2", "comparison.csv"),
         ("sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp,ops --seeds 2", "sweep.csv"),
     ];
-    let runs = || folder.entries("out/runs").into_iter().filter(|name| anabranch_report::is_key(name)).count();
+    let runs = || folder.entries("out/runs").into_iter().filter(|name| anabranch_results::is_key(name)).count();
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let _ = std::fs::remove_dir_all(folder.0.join("out"));
         for (command, table) in order.map(|number| commands[number]) {

@@ -38,12 +38,12 @@ impl Folder {
         for file in manifest["files"].as_array_mut().unwrap() {
             let own = self.0.join(directory).join(file["name"].as_str().unwrap_or_default());
             if let Some(bytes) = std::fs::read(own).ok().filter(|_| file["blake3"].is_string()) {
-                let content = anabranch_report::Content::of(&bytes);
+                let content = anabranch_results::Content::of(&bytes);
                 (file["bytes"], file["blake3"]) = (content.bytes.into(), content.blake3.into());
             }
         }
         edit(&mut manifest);
-        self.file(&path, &anabranch_report::resealed(&format!("{manifest:#}")));
+        self.file(&path, &anabranch_results::resealed(&format!("{manifest:#}")));
     }
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()

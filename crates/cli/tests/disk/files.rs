@@ -126,7 +126,7 @@ fn snapshot(path: &Path) -> BTreeMap<PathBuf, Thing> {
                 () if kind.is_symlink() => Thing::Link(fs::read_link(&path).unwrap()),
                 () if kind.is_dir() => Thing::Directory,
                 () => {
-                    let content = anabranch_report::Content::of_file(&path).unwrap();
+                    let content = anabranch_results::Content::of_file(&path).unwrap();
                     Thing::File(content.bytes, content.blake3)
                 }
             };
@@ -471,7 +471,7 @@ fn damaged_manifest_owns_no_files() {
     folder.ok("run tiny --out out");
     let path = folder.0.join("out/manifest.json");
     let whole = fs::read_to_string(&path).unwrap();
-    let resealed = |path: &str| anabranch_report::resealed(&whole.replacen("flows.csv", path, 1));
+    let resealed = |path: &str| anabranch_results::resealed(&whole.replacen("flows.csv", path, 1));
     for damaged in [
         whole[..whole.len() / 2].to_string(),
         "{}".into(),

@@ -1,7 +1,7 @@
 //! Power cuts and failing disks: after any file operation, visible results are complete or absent.
 
 use crate::common::Folder;
-use anabranch_report::{
+use anabranch_results::{
     FindingKind, check_files, damage,
     disk::{self, Operation},
     is_data, verify,

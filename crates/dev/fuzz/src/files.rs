@@ -1,6 +1,7 @@
 //! Targets: result files, which are read from disk.
 
-use anabranch_report::{Frame, Manifest, TABLES, read_comparison, read_summary};
+use anabranch_report::read_comparison;
+use anabranch_results::{Frame, Manifest, TABLES, read_summary};
 use anabranch_study::sweep::SweepFile;
 use std::{cell::RefCell, fs, path::Path};
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! Targets: files of users and other programs: scenarios, flows, topologies, tables of sizes.
 
 use anabranch_claims as claims;
-use anabranch_report::{Inputs, OutputDir};
+use anabranch_results::{Inputs, OutputDir};
 use anabranch_scenario::{scenario::Scenario, tree::Tree};
 use anabranch_settings::Auto;
 use anabranch_study::{pcap, sweep::over};

@@ -8,7 +8,7 @@ use super::{
     stored_rows::StoredRows,
     text,
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::{error::ScenarioError, section::did_you_mean};
 use std::{
     collections::BTreeMap,

@@ -10,7 +10,7 @@ use super::{
     verdict::{self, Compared, Effect, Verdict},
     words::{Detail, published, result_text},
 };
-use anabranch_report::MIN_PAIRS;
+use anabranch_statistics::MIN_PAIRS;
 use std::collections::BTreeMap;
 
 /// Claim with its results.

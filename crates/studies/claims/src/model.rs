@@ -1,8 +1,9 @@
 //! Studies and figures of a claim file, typed.
 
 use super::Metric;
-use anabranch_report::{Axis, Estimate, median};
+use anabranch_results::Axis;
 use anabranch_scenario::tree::Place;
+use anabranch_statistics::{Estimate, median};
 
 /// Values that dimensions may have, in the order given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::{
     model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, StudyBound, Target},
     open::Reading,
 };
-use anabranch_report::Axis;
+use anabranch_results::Axis;
 use anabranch_scenario::{
     document,
     error::ScenarioError,

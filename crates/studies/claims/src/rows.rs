@@ -5,7 +5,7 @@ use super::{
     model::StudyBound,
     plan::{StudyPlan, at},
 };
-use anabranch_report::{LimitRow, Limits, PlannedRun, ReportError};
+use anabranch_results::{LimitRow, Limits, PlannedRun, ReportError};
 use anabranch_scenario::{error::ScenarioError, machine::COMMIT};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -13,9 +13,10 @@ use super::{
     verdict::Verdict,
     words::sig,
 };
-use anabranch_report::{
+use anabranch_report::write_claims;
+use anabranch_results::{
     FailedRun, Manifest, OutputDir, PlannedRun, create_store, failed_file, is_complete_run, read_limits_file,
-    read_summary, store_directory, write_claims, write_limits_file,
+    read_summary, store_directory, write_limits_file,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},

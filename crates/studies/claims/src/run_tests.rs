@@ -102,9 +102,9 @@ fn runs_of_other_commits_count_on_request() {
             let mut json: serde_json::Value =
                 serde_json::from_str(&text.replace(anabranch_scenario::machine::COMMIT, "0123456789ab")).unwrap();
             edit(&mut json);
-            let text = anabranch_report::resealed(&format!("{json:#}"));
+            let text = anabranch_results::resealed(&format!("{json:#}"));
             std::fs::write(&path, &text).unwrap();
-            anabranch_report::Content::of(text.as_bytes())
+            anabranch_results::Content::of(text.as_bytes())
         };
         let summary = rewrite("summary.json", &|_| {});
         rewrite("manifest.json", &|manifest| {
@@ -112,8 +112,8 @@ fn runs_of_other_commits_count_on_request() {
             let entry = files.iter_mut().find(|file| file["name"] == "summary.json").unwrap();
             (entry["bytes"], entry["blake3"]) = (summary.bytes.into(), summary.blake3.clone().into());
         });
-        let hash = anabranch_report::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
-        let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
+        let hash = anabranch_results::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
+        let name = anabranch_results::run_key(&hash, "sim", "0123456789ab");
         std::fs::rename(entry.path(), folder.join("runs").join(name)).unwrap();
     }
     let none = ReproductionSettings { only_finished: true, ..settings(1) };
@@ -131,7 +131,7 @@ fn runs_of_other_commits_count_on_request() {
         let text = std::fs::read_to_string(&path).unwrap();
         let version = format!("\"version\": \"{}\"", anabranch_scenario::machine::VERSION);
         let other = text.replace(&version, "\"version\": \"0.0.1\"");
-        std::fs::write(&path, anabranch_report::resealed(&other)).unwrap();
+        std::fs::write(&path, anabranch_results::resealed(&other)).unwrap();
     }
     assert_eq!(new().execute(&folder, &any, &patient).unwrap().missing, 8);
 }

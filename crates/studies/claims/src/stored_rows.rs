@@ -4,7 +4,7 @@ use super::{
     model::Scale,
     rows::{Rows, csv},
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::error::ScenarioError;
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,7 @@
 //! Rule that turns numbers into a verdict. It uses numbers alone: no files, no names.
 
 use super::claim::Published;
-use anabranch_report::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
+use anabranch_statistics::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
 /// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ impl Compared {
                 (true, false) => (f64::INFINITY, Test::Constant),
                 _ => (-1.0, Test::Constant),
             };
-            let test = if seeds < anabranch_report::MIN_PAIRS { Test::TooFew } else { test };
+            let test = if seeds < anabranch_statistics::MIN_PAIRS { Test::TooFew } else { test };
             let side = |endless: bool, mean: f64| if endless { f64::INFINITY } else { mean };
             let (a, b) = (side(a_endless, mean(|pair| pair.0)), side(b_endless, mean(|pair| pair.1)));
             return Some(Compared { a, b, change, interval: None, test, seeds });

@@ -5,7 +5,7 @@ use super::{
     model::SeedStatistic,
     plan::Coordinate,
 };
-use anabranch_report::significant_digits;
+use anabranch_results::significant_digits;
 
 /// One comparison of a claim.
 #[derive(Clone, Debug, PartialEq)]

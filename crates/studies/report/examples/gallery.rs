@@ -6,7 +6,9 @@
 mod common;
 
 use anabranch_outcome::RunRows;
-use anabranch_report::{Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report};
+use anabranch_report::report;
+use anabranch_results::Formats;
+use anabranch_results::{LinkFault, ReportError, RunMeta, WorkloadMeta};
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
 //! Changes of a comparison since an earlier one: per scheme, workload and metric.
 
-use crate::{
-    comparison::{ALL, Comparison, METRICS, Metric},
-    statistics::{PairedDifference, SIGNIFICANCE, holm},
-    summary::{RunStatus, Summary},
-};
+use crate::comparison::{ALL, Comparison, METRICS, Metric};
+use anabranch_results::summary::{RunStatus, Summary};
+use anabranch_statistics::statistics::{PairedDifference, SIGNIFICANCE, holm};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +141,7 @@ fn row(workload: &str, scheme: &str, metric: &Metric, pairs: &[(&Summary, &Summa
         pairs.iter().map(|(before, now)| (metric.value(before, workload), metric.value(now, workload))).collect();
     let mean = |values: Vec<Option<f64>>| {
         let known: Vec<f64> = values.iter().copied().flatten().collect();
-        (!known.is_empty() && known.len() == values.len()).then(|| crate::mean(&known)).flatten()
+        (!known.is_empty() && known.len() == values.len()).then(|| anabranch_statistics::mean(&known)).flatten()
     };
     let before = mean(values.iter().map(|(before, _)| *before).collect());
     let now = mean(values.iter().map(|(_, now)| *now).collect());
@@ -161,8 +159,8 @@ fn row(workload: &str, scheme: &str, metric: &Metric, pairs: &[(&Summary, &Summa
         () if !differs => (Change::Equal, None),
         () if p_value.is_some() => (Change::Undecided, p_value),
         // A difference that is the same at each of three or more seeds has no variance to test.
-        () if both.len() >= crate::MIN_PAIRS && before < now => (Change::Higher, None),
-        () if both.len() >= crate::MIN_PAIRS => (Change::Lower, None),
+        () if both.len() >= anabranch_statistics::MIN_PAIRS && before < now => (Change::Higher, None),
+        () if both.len() >= anabranch_statistics::MIN_PAIRS => (Change::Lower, None),
         () => (Change::FewSeeds, None),
     };
     let difference = paired.filter(|_| change != Change::Censored).map(|paired| paired.difference);

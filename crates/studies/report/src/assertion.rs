@@ -2,12 +2,11 @@
 
 use crate::{
     comparison::{ALL, Comparison},
-    error::ReportError,
     metric::{Metric, MetricError, RunData},
-    statistics::mean,
-    summary::Summary,
 };
+use anabranch_results::{error::ReportError, summary::Summary};
 use anabranch_settings::nearest;
+use anabranch_statistics::statistics::mean;
 use std::{collections::BTreeMap, fmt, iter, path::PathBuf};
 
 /// A statement `LEFT OP RIGHT` about the means of a comparison.
@@ -102,7 +101,7 @@ impl Assertion {
             .zip(&values)
             .filter(|(side, _)| side.of.is_some())
             .map(|(side, value)| match value {
-                Ok(value) => format!("{side} is {}", crate::significant_digits(*value, 4)),
+                Ok(value) => format!("{side} is {}", anabranch_results::significant_digits(*value, 4)),
                 Err(reason) => format!("{side} is unknown: {reason}"),
             })
             .collect();

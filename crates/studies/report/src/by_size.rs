@@ -1,6 +1,6 @@
 //! Slowdown by flow size: the bins, quantiles and intervals of the reports' figure and of Python's.
 
-use crate::{
+use anabranch_statistics::{
     intervals::Range,
     statistics::{Estimate, quantile},
 };

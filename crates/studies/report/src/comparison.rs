@@ -1,16 +1,18 @@
 //! `comparison.csv`: comparison of several schemes over several seeds.
 
-use crate::{
-    FctKind,
-    family::{Method, Tested, against},
-    intervals::Range,
+use anabranch_results::{
+    FctKind, declared,
     limits::Limits,
     manifest::ColumnEntry,
+    rows,
+    summary::{FlowSummary, RunStatus, Summary},
+};
+use anabranch_statistics::{
+    family::{Method, Tested, against},
+    intervals::Range,
     ranking::Pairs,
-    rows::{self, declared},
     sequential::Sequential,
     statistics::Estimate,
-    summary::{FlowSummary, RunStatus, Summary},
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,12 @@
 use crate::{
-    FctKind,
     comparison::{ALL, Comparison, ComparisonRow},
-    family::Method,
-    numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
     wording::{self, INTERVAL, LETTERS, undecided},
 };
+use anabranch_results::{
+    FctKind,
+    numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
+};
+use anabranch_statistics::family::Method;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use textwrap::WordSplitter::NoHyphenation;
 

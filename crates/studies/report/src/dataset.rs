@@ -9,7 +9,7 @@ pub use series::SeriesSums;
 pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
 pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
-use crate::{
+use anabranch_results::{
     error::ReportError,
     manifest::Manifest,
     meta::LinkFault,

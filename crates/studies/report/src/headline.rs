@@ -1,11 +1,13 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    numbers::{bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands},
-    statistics::MIN_PAIRS,
-    summary::{GroupSummary, Summary},
     wording::needed,
 };
 use anabranch_outcome::Collective;
+use anabranch_results::{
+    numbers::{bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands},
+    summary::{GroupSummary, Summary},
+};
+use anabranch_statistics::statistics::MIN_PAIRS;
 
 /// Means further apart than this share are not called a tie, even if the seeds are too few to separate them.
 const TIE: f64 = 0.1;
@@ -257,7 +259,7 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
                 significant_digits(p99, 3)
             );
             let wait = workload.nic_wait_us;
-            let counts = workload.fct_kind == crate::FctKind::Rx;
+            let counts = workload.fct_kind == anabranch_results::FctKind::Rx;
             if let (Some(mean), Some(max), Some(fct), true) = (wait.mean, wait.max, workload.fct_us.mean, counts)
                 && max > SHORT_WAIT * fct
             {

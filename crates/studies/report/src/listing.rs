@@ -1,13 +1,11 @@
 //! Result directories below a directory: what each has, and a page that shows all.
 
-use crate::{
-    comparison::Comparison,
+use crate::{comparison::Comparison, headline::headlines, page::parts};
+use anabranch_results::{
     error::ReportError,
-    headline::headlines,
     manifest::{Manifest, ResultKind},
     names::{MANIFEST, PAGE},
     numbers::significant_digits,
-    page::parts,
     read::{read_runs, read_summary},
     summary::{RunStatus, Summary},
 };

@@ -5,8 +5,8 @@ mod run_data;
 
 pub use run_data::RunData;
 
-use crate::{
-    comparison::{FLOW_METRICS, METRICS, Metric as OfComparison},
+use crate::comparison::{FLOW_METRICS, METRICS, Metric as OfComparison};
+use anabranch_results::{
     manifest::ColumnEntry,
     summary::{ConservationSummary, FlowSummary, Summary},
 };

@@ -12,13 +12,15 @@ mod tables;
 use crate::{
     comparison::Comparison,
     dataset::Dataset,
-    error::ReportError,
     figures::{Drawn, FigureFiles, colours},
     headline,
+};
+use anabranch_outcome::Balance;
+use anabranch_results::{
+    error::ReportError,
     numbers::{bytes, seconds, significant_digits, significant_digits_trimmed, thousands},
     summary::{ConservationSummary, Summary},
 };
-use anabranch_outcome::Balance;
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
@@ -140,7 +142,7 @@ fn tiles(run: &Summary) -> Vec<Value> {
         }
     };
     let tile = |name: &str, value: String, note: String| context! { name => name, value => value, note => note };
-    let kind = if run.all.fct_kind == crate::FctKind::Rx { "at the receiver" } else { "to the last ACK" };
+    let kind = if run.all.fct_kind == anabranch_results::FctKind::Rx { "at the receiver" } else { "to the last ACK" };
     let flows = vec![
         tile("Slowdown, median", number(run.all.slowdown.p50), format!("mean {}", number(run.all.slowdown.mean))),
         tile("Slowdown, p99", number(run.all.slowdown.p99), format!("max {}", number(run.all.slowdown.max))),
@@ -179,7 +181,7 @@ fn workloads(run: &Summary) -> Vec<Value> {
     if run.workloads.len() < 2 {
         return vec![];
     }
-    let row = |(name, w): (&String, &crate::summary::FlowSummary)| {
+    let row = |(name, w): (&String, &anabranch_results::summary::FlowSummary)| {
         context! {
             name => name,
             measured => w.measured,
@@ -232,7 +234,7 @@ fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
     let m = &data.manifest;
     let fact = |name: &str, value: String| context! { name => name, value => value };
     let kind = match first.map(|run| run.all.fct_kind) {
-        Some(crate::FctKind::Ack) => "start to last acknowledgement at the sender (ack)",
+        Some(anabranch_results::FctKind::Ack) => "start to last acknowledgement at the sender (ack)",
         _ => "first packet sent to last packet received (rx)",
     };
     let warmup = first.map_or(0.0, |run| run.warmup_s);

@@ -2,17 +2,20 @@ use crate::{
     agreement::report_agreement,
     comparison::Comparison,
     dataset::{Dataset, SeriesSums},
-    error::ReportError,
     figures::{Caption, Figure, FigureFiles, FigureStyle, PAGE_LAYOUT, draw_all, stage_style, style_folder},
+    page,
+    sweep::report_sweep_styled,
+    view::with_link,
+};
+use anabranch_results::{
+    error::ReportError,
     json::to_json,
     limit_files::read_limits,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SUMMARY, VIEW},
     output::OutputDir,
-    page,
+    plan::Plan,
     staging::Staging,
-    sweep::{Plan, report_sweep_styled},
-    view::with_link,
 };
 use std::path::{Path, PathBuf};
 

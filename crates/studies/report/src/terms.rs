@@ -1,6 +1,7 @@
 //! Columns, keys and metrics of results with their meanings, for `explain`.
 
-use crate::{comparison::Comparison, comparison::METRICS, summary::Summary, tables::TABLES};
+use crate::{comparison::Comparison, comparison::METRICS};
+use anabranch_results::{summary::Summary, tables::TABLES};
 
 /// A column, key or metric of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub fn terms() -> Vec<Term> {
     });
     let entries = [("column of comparison.csv", Comparison::columns()), ("key of summary.json", Summary::keys())];
     let entry = entries.into_iter().flat_map(|(place, entries)| {
-        let own = move |entry: crate::ColumnEntry| term(&entry.name, place, &entry.unit, &entry.meaning);
+        let own = move |entry: anabranch_results::ColumnEntry| term(&entry.name, place, &entry.unit, &entry.meaning);
         entries.into_iter().map(own)
     });
     metric.chain(column).chain(entry).collect()

@@ -1,14 +1,11 @@
 //! Sentences about tests, the same in tables, pages and sweeps.
 
-use crate::{
-    comparison::{Comparison, ComparisonRow},
-    family::Method,
-    intervals::about_seeds,
+use crate::comparison::{Comparison, ComparisonRow};
+use anabranch_results::{
     numbers::{list, significant_digits_trimmed, thousands},
-    sequential::Sequential,
-    statistics::MIN_PAIRS,
     summary::RunStatus,
 };
+use anabranch_statistics::{family::Method, intervals::about_seeds, sequential::Sequential, statistics::MIN_PAIRS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Legend of intervals.

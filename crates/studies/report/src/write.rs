@@ -1,202 +1,20 @@
-//! Writing of runs and comparisons. A run's directory contains its tables, `summary.json` and `manifest.json`; a
-//! comparison's is a store of runs with `plan.json`, `comparison.csv` and `manifest.json`.
+//! Writing of a comparison: `comparison.csv`, `comparison.json` and the manifest over the runs of its plan.
 
-use crate::{
-    comparison::Comparison,
+use crate::{comparison::Comparison, figures::style_folder};
+use anabranch_results::{
     error::ReportError,
-    figures::style_folder,
     json::to_json,
     limit_files::read_limits,
     manifest::{FileEntry, Manifest, Provenance},
-    meta::RunMeta,
-    names::{ATTEMPT, PLAN, SUMMARY, run_name},
-    output::{Inputs, OutputDir},
+    names::{PLAN, run_name},
+    output::OutputDir,
+    plan::Plan,
     staging::Staging,
-    store::{Attempt, plan_entries},
+    store::plan_entries,
     summary::Summary,
-    sweep::Plan,
-    tables::{Context, Label, Member, TABLES, csv_bytes, stage_gathered, write_csv, write_parquet},
+    write::{described, inputs},
 };
-use anabranch_outcome::RunResult;
-use anabranch_units::Time;
-use std::path::{Path, PathBuf};
-
-/// Formats in which tables are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Formats {
-    /// Write `flows.csv` and so on.
-    pub csv: bool,
-    /// Write `flows.parquet` and so on.
-    pub parquet: bool,
-    /// Maximum size of `links.csv` in bytes where `links.parquet` is written; a larger table is written as Parquet alone.
-    pub max_links_csv: u64,
-}
-
-/// [`Formats::max_links_csv`] of results.
-const MAX_LINKS_CSV: u64 = 1_000_000_000;
-
-impl Formats {
-    /// Both formats, for a single run.
-    pub const BOTH: Formats = Formats { csv: true, parquet: true, max_links_csv: MAX_LINKS_CSV };
-    /// Parquet alone, a fraction of the size, for the runs of a comparison.
-    pub const PARQUET: Formats = Formats { csv: false, ..Formats::BOTH };
-    /// CSV alone.
-    pub const CSV: Formats = Formats { parquet: false, ..Formats::BOTH };
-}
-
-/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`.
-///
-/// The files appear when all are complete, the summary last. Files of an earlier run in the existing manifest that this
-/// run does not write are removed, and no others.
-///
-/// # Errors
-/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
-pub fn write_run(
-    dir: &Path,
-    result: &RunResult,
-    meta: &RunMeta,
-    provenance: &Provenance,
-    formats: Formats,
-) -> Result<Summary, ReportError> {
-    let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, vec![])
-}
-
-/// Writes a run as [`write_run`], with figures and page to follow ([`report`](crate::report)): the manifest lists the
-/// page as not yet drawn.
-pub fn write_run_to_draw(
-    dir: &Path,
-    result: &RunResult,
-    meta: &RunMeta,
-    provenance: &Provenance,
-    formats: Formats,
-) -> Result<Summary, ReportError> {
-    let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, vec![FileEntry::page()])
-}
-
-/// Writes a run with `attempt.json` into `dir`, which it creates. The caller makes the files durable before it renames
-/// the directory.
-///
-/// # Errors
-/// [`ReportError`] if a file cannot be written.
-pub fn write_fresh_run(
-    dir: &Path,
-    result: &RunResult,
-    meta: &RunMeta,
-    provenance: &Provenance,
-    formats: Formats,
-    attempt: &Attempt,
-) -> Result<Summary, ReportError> {
-    let mut staging = Staging::fresh(dir)?;
-    staging.write_all(ATTEMPT, to_json(attempt))?;
-    stage_run(staging, result, meta, provenance, formats, vec![Attempt::entry()])
-}
-
-fn inputs(provenance: &Provenance) -> Inputs {
-    Inputs::of(provenance.inputs.iter().map(|input| PathBuf::from(&input.path)))
-}
-
-fn stage_run(
-    mut staging: Staging,
-    result: &RunResult,
-    meta: &RunMeta,
-    provenance: &Provenance,
-    formats: Formats,
-    also: Vec<FileEntry>,
-) -> Result<Summary, ReportError> {
-    let summary = Summary::new(result, meta);
-    let context = Context::new(result, meta);
-    let keys = key_values(&summary, provenance);
-    let mut files = vec![];
-    for table in TABLES {
-        let rows = (table.rows)(result);
-        if rows.is_empty() && !table.always {
-            continue;
-        }
-        let is_limited = table.name == "links" && formats.csv && formats.parquet;
-        let omitted = is_limited
-            .then(|| csv_bytes(table, &context, &rows))
-            .filter(|bytes| *bytes > formats.max_links_csv)
-            .map(|bytes| {
-                format!("; links.csv is omitted: about {bytes} B, at most {} B are written", formats.max_links_csv)
-            });
-        for (extension, wanted) in [("csv", formats.csv && omitted.is_none()), ("parquet", formats.parquet)] {
-            let mut entry = FileEntry::of_table(table, extension);
-            entry.meaning.extend(omitted.as_deref());
-            if !wanted {
-                continue;
-            }
-            match extension {
-                "csv" => staging.write(&entry.name, |file| write_csv(table, &context, &rows, file))?,
-                _ => staging.write(&entry.name, |file| write_parquet(table, &context, &rows, &keys, file))?,
-            }
-            files.push(entry);
-        }
-    }
-    files.push(FileEntry::new(SUMMARY, "the run in a page of numbers", Summary::keys()));
-    files.extend(also);
-    let run = format!("{}/seed{}", meta.scheme, meta.seed);
-    let wire = result.on_wire.as_ref();
-    let mut manifest = Manifest {
-        name: meta.scenario.clone(),
-        version: meta.version.clone(),
-        commit: meta.commit.clone(),
-        schemes: vec![meta.scheme.clone()],
-        seeds: vec![meta.seed],
-        threads: meta.threads,
-        recorded_backend: meta.backend.clone(),
-        datapath: wire.map(|wire| wire.datapath.clone()),
-        longest_pause_s: wire.and_then(|wire| wire.longest_pause).map(Time::as_seconds),
-        machine_bound: summary.is_machine_bound().then(|| run.clone()).into_iter().collect(),
-        missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
-        faults: summary.faults.clone(),
-        fingerprints: summary.fingerprint.iter().map(|fingerprint| (run.clone(), fingerprint.clone())).collect(),
-        statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
-        deadlocks: [(run, summary.deadlock.clone())].into_iter().filter(|(_, links)| !links.is_empty()).collect(),
-        files,
-        ..described(provenance)
-    };
-    // Plan and store of an interrupted run stay.
-    let kept = staging.target().manifest().map(|there| there.files.clone()).unwrap_or_default();
-    let kept = kept.into_iter().filter(|file| file.open || file.name == PLAN).collect();
-    manifest.keep_entries(&Manifest { files: kept, ..Manifest::default() });
-    staging.write_all(SUMMARY, to_json(&summary))?;
-    staging.publish(manifest)?;
-    Ok(summary)
-}
-
-fn described(provenance: &Provenance) -> Manifest {
-    Manifest {
-        scenario: provenance.scenario_toml.clone(),
-        scenario_hash: hash(provenance),
-        machine: provenance.machine.clone(),
-        wall_s: provenance.wall_seconds,
-        command: provenance.command.clone(),
-        inputs: provenance.inputs.clone(),
-        readings: provenance.readings.clone(),
-        ..Manifest::default()
-    }
-}
-
-fn hash(provenance: &Provenance) -> String {
-    format!("{:016x}", provenance.scenario_hash)
-}
-
-/// Returns no metadata that differs between repetitions of a run.
-fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
-    let pairs = [
-        ("scenario", summary.scenario.clone()),
-        ("scenario_hash", hash(provenance)),
-        ("scheme", summary.scheme.clone()),
-        ("seed", summary.seed.to_string()),
-        ("version", summary.version.clone()),
-        ("commit", summary.commit.clone()),
-        ("fct_kind", if summary.all.fct_kind == crate::FctKind::Rx { "rx" } else { "ack" }.to_string()),
-    ];
-    let fingerprint = summary.fingerprint.iter().map(|fingerprint| ("fingerprint", fingerprint.clone()));
-    pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
-}
+use std::path::Path;
 
 /// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs`, the finished ones of the plan in `dir`.
 ///
@@ -259,15 +77,4 @@ pub fn write_comparison(
     }
     staging.publish(manifest)?;
     Ok(comparison)
-}
-
-/// Gathers the rows of `members` in one Parquet file per table in `dir`, and lists those files in its manifest.
-///
-/// # Errors
-/// [`ReportError`] if rows cannot be read or a file cannot be written.
-pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
-    let mut staging = Staging::new(OutputDir::open(dir)?)?;
-    let mut manifest = staging.target().manifest().cloned().unwrap_or_default();
-    stage_gathered(&mut staging, &mut manifest, labels, members)?;
-    staging.publish(manifest)
 }

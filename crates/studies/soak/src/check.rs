@@ -7,7 +7,7 @@ use super::{
 use anabranch_backend::{Measure, RunError, Setup};
 use anabranch_bound::{beaten, bounds};
 use anabranch_outcome::RunResult;
-use anabranch_report::RunMeta;
+use anabranch_results::RunMeta;
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_scenario::{machine::cpu_seconds, scenario::Scenario};
 use anabranch_sim::{How, Split, Timing, run_with};

@@ -3,7 +3,7 @@
 use super::check::REFERENCE;
 use anabranch_backend::RunError;
 use anabranch_outcome::RunResult;
-use anabranch_report::{RunMeta, Summary, csv_tables};
+use anabranch_results::{RunMeta, Summary, csv_tables};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {

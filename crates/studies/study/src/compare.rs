@@ -14,16 +14,19 @@ use crate::{
     store::{Again, Store, is_due, replaceable, with_what_is_done},
 };
 use anabranch_backend::Setup;
-use anabranch_report::{
-    ColumnKind, Comparison, FailedRun, Formats, Label, Limits, Member, Plan, PlannedRun, Sequential, Side, Summary,
-    gather_runs, read_limits, read_summary, report, store_directory, write_comparison, write_limits,
+use anabranch_report::{Comparison, Side, report, write_comparison};
+use anabranch_results::{
+    ColumnKind, FailedRun, Label, Limits, Member, Plan, PlannedRun, Summary, read_limits, read_summary,
+    store_directory, write_limits,
 };
+use anabranch_results::{Formats, gather_runs};
 use anabranch_scenario::{
     backend::BackendEntry,
     error::ScenarioError,
     machine::{COMMIT, VERSION},
     scenario::Scenario,
 };
+use anabranch_statistics::Sequential;
 use std::{
     path::{Path, PathBuf},
     time::Instant,

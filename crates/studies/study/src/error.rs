@@ -1,6 +1,6 @@
 //! Errors of runs.
 
-use anabranch_report::ReportError;
+use anabranch_results::ReportError;
 use anabranch_scenario::error::ScenarioError;
 
 /// Reason for missing results.

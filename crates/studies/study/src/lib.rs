@@ -23,7 +23,7 @@ pub use lock::release_locks;
 pub use schedule::Observer;
 pub use store::run_key;
 
-use anabranch_report::ReportError;
+use anabranch_results::ReportError;
 use anabranch_scenario::ScenarioError;
 
 /// Turns a fault in a result or its directory into a message with its remedy.

@@ -6,7 +6,8 @@ use anabranch_backend::{FlowOutcome, RunOptions, RunResult, flow_rows};
 pub use anabranch_bound::{Bounds, Limit};
 use anabranch_bound::{REFERENCE_FACTOR, bounds, reference_setup};
 use anabranch_random::name_key;
-use anabranch_report::{ALL, LimitRow, Limits, METRICS, Metric, Summary};
+use anabranch_report::{ALL, METRICS, Metric};
+use anabranch_results::{LimitRow, Limits, Summary};
 use anabranch_scenario::{backend::SIMULATOR, error::ScenarioError, scenario::Scenario};
 use std::time::Instant;
 

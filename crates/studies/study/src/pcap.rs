@@ -4,7 +4,7 @@ use crate::{error::RunError, input_error};
 use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
 use anabranch_outcome::RunResult;
-use anabranch_report::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
+use anabranch_results::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
 use anabranch_scenario::error::ScenarioError;
 use anabranch_topology::LinkId;
 use std::{

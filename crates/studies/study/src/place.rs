@@ -5,7 +5,7 @@ use crate::{
     lock::Lock,
     store::{Store, replaceable},
 };
-use anabranch_report::{Plan, disk, is_complete_run, store_directory};
+use anabranch_results::{Plan, disk, is_complete_run, store_directory};
 use anabranch_scenario::ScenarioError;
 use std::{
     fs,
@@ -91,8 +91,8 @@ impl Place {
 /// [`RunError`] where foreign results are in the way.
 pub fn begin_backends(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     replaceable(directory, plan, inputs, replace)?;
-    let sides = plan.backends.iter().map(|backend| directory.join(backend));
-    for side in sides.filter(|side| side.exists() && !side.is_dir()) {
+    let mut sides = plan.backends.iter().map(|backend| directory.join(backend));
+    if let Some(side) = sides.find(|side| side.exists() && !side.is_dir()) {
         let found = "is a file; the results of a backend need a directory of that name";
         let message = format!("{} {found}", side.display());
         return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());

@@ -7,7 +7,7 @@ use crate::{
     schedule::{Observer, Step, Work, work_off},
 };
 use anabranch_backend::Progress;
-use anabranch_report::{
+use anabranch_results::{
     Context, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs, is_data,
     read_summary,
 };
@@ -39,8 +39,10 @@ pub struct Recorded {
     pub other_build: Option<String>,
 }
 
-/// Reads the finished runs in `directory`: of a single run, a comparison or a sweep. With `run`, reads that one alone;
-/// otherwise those with real packets are skipped if there are others. Also returns their number.
+/// Reads the finished runs in `directory`.
+///
+/// With `run`, reads that one alone; otherwise those with real packets are skipped if there are others. Also returns
+/// their number.
 ///
 /// # Errors
 /// Where there is none, one cannot be read, or a file that its scenario reads has changed since.

@@ -4,10 +4,10 @@ use crate::{error::RunError, hold::Hold};
 use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
-use anabranch_report::{
-    Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary,
-    WorkloadMeta, write_fresh_run, write_run_to_draw,
+use anabranch_results::{
+    Attempt, CollectiveMeta, Content, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary, WorkloadMeta,
 };
+use anabranch_results::{Formats, write_fresh_run, write_run_to_draw};
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
@@ -191,8 +191,8 @@ pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads:
         version: VERSION.into(),
         commit: COMMIT.into(),
         fct_kind: match scenario.fabric.fct_kind {
-            FctKind::Rx => anabranch_report::FctKind::Rx,
-            FctKind::Ack => anabranch_report::FctKind::Ack,
+            FctKind::Rx => anabranch_results::FctKind::Rx,
+            FctKind::Ack => anabranch_results::FctKind::Ack,
         },
         workloads: setup.flows.workloads.iter().map(workload).collect(),
         load_balancers: setup.load_balancers.iter().map(|b| b.name.clone()).collect(),

@@ -8,7 +8,7 @@ use crate::{
     store::{Store, Written, is_due},
     sweep::Again,
 };
-use anabranch_report::{
+use anabranch_results::{
     Attempt, FailedRun, ReportError,
     disk::{self, NewFile},
     is_complete_run, replace_attempt, store_directory,

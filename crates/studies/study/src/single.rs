@@ -9,9 +9,10 @@ use crate::{
     store::{Store, Written, replaceable},
 };
 use anabranch_backend::{Progress, Setup};
-use anabranch_report::{
-    Attempt, Formats, PLAN, Plan, PlannedRun, SeriesSums, Summary, disk, is_complete_run, is_intact, read_summary,
-    show_run, store_directory,
+use anabranch_report::SeriesSums;
+use anabranch_results::Formats;
+use anabranch_results::{
+    Attempt, PLAN, Plan, PlannedRun, Summary, disk, is_complete_run, is_intact, read_summary, show_run, store_directory,
 };
 use anabranch_scenario::{
     ScenarioError,

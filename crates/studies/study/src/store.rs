@@ -9,7 +9,7 @@ use crate::{
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
 };
-use anabranch_report::{
+use anabranch_results::{
     FailedRun, Inputs, Manifest, OutputDir, PLAN, Plan, PlannedRun, ReportError, ResultKind, create_store, damage,
     disk::{self, NewFile},
     failed_file, is_complete_run, is_key, named_run, store_directory, study_files, write_plan,
@@ -31,7 +31,7 @@ use std::{
 
 /// Returns 16 hex digits over all that a run depends on: [`Scenario::hash`], the backend and this build's commit.
 pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
-    anabranch_report::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
+    anabranch_results::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
 }
 
 /// Existing runs that are repeated.
@@ -498,7 +498,7 @@ mod tests {
     use anabranch_testkit::folder;
 
     fn write_aside(aside: &Path, text: &str) {
-        let digest = |text: &str| anabranch_report::Content::of(text.as_bytes()).blake3;
+        let digest = |text: &str| anabranch_results::Content::of(text.as_bytes()).blake3;
         let entry = |name: &str, text: &str| {
             format!(r#"{{"name": "{name}", "meaning": "", "bytes": {}, "blake3": "{}"}}"#, text.len(), digest(text))
         };

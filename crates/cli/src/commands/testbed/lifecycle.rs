@@ -8,7 +8,7 @@ use crate::{
     printing::{count, note, print, print_json, width, wrapped},
     table::Table,
 };
-use anabranch_report::{Inputs, OutputFile};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_testbed::{
     Harm, MAX_RATE, MIN_RATE, PortCount, Role, TestbedPlan, dropped,
     space::Privileges,

@@ -1,14 +1,14 @@
 //! Quantities that explain the difference between two backends.
 
 use super::model::{Agreement, Side, compared_seeds};
-use crate::{
+use anabranch_results::{
     error::ReportError,
     manifest::ColumnEntry,
     rows::{self, cell},
-    statistics::mean,
     summary::Summary,
     tables::Frame,
 };
+use anabranch_statistics::statistics::mean;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,11 +7,11 @@ mod page;
 pub use explain::Explanation;
 pub use model::{Agreement, AgreementRow, Side, Verdict};
 
-use crate::{
+use crate::metric::Metric;
+use anabranch_results::{
     error::ReportError,
     json::{read_json, to_json},
     manifest::{FileEntry, Manifest},
-    metric::Metric,
     names::{PAGE, PLAN},
     output::{Inputs, OutputDir},
     staging::Staging,

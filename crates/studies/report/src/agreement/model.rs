@@ -1,17 +1,19 @@
 use super::explain::{Explanation, explanations};
 use crate::{
     comparison::ALL,
+    metric::{Metric, RunData},
+};
+use anabranch_results::{
     error::ReportError,
     manifest::ColumnEntry,
-    metric::{Metric, RunData},
     names::store_directory,
+    plan::Plan,
     read::read_summary,
     rows::{self, cell},
-    statistics::{Estimate, mean},
     store::is_complete_run,
     summary::Summary,
-    sweep::Plan,
 };
+use anabranch_statistics::statistics::{Estimate, mean};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},

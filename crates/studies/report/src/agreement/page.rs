@@ -2,10 +2,10 @@ use super::{
     explain::Explanation,
     model::{ALIKE, Agreement, AgreementRow, Verdict},
 };
-use crate::{
+use crate::page::parts;
+use anabranch_results::{
     error::ReportError,
     numbers::{significant_digits, significant_digits_trimmed},
-    page::parts,
 };
 use minijinja::{Value, context};
 

@@ -1,11 +1,9 @@
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
-use crate::{
-    figures::{
-        Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, legend, legend_width,
-        places, plain,
-    },
-    numbers::significant_digits_trimmed,
+use crate::figures::{
+    Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, legend, legend_width,
+    places, plain,
 };
+use anabranch_results::numbers::significant_digits_trimmed;
 
 const HEIGHT: f64 = 220.0;
 const TOP: f64 = 92.0;

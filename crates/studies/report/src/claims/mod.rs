@@ -5,10 +5,8 @@ mod page;
 
 pub use page::{ClaimPage, ClaimRow, write_claims};
 
-use crate::{
-    figures::{Figure, column},
-    rows::cell,
-};
+use crate::figures::{Figure, column};
+use anabranch_results::rows::cell;
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,11 +1,13 @@
 use super::ClaimFigure;
 use crate::{
-    error::ReportError,
     figures::{FigureFiles, PAGE_LAYOUT},
+    page::parts,
+};
+use anabranch_results::{
+    error::ReportError,
     manifest::{FileEntry, Manifest},
     names::PAGE,
     output::OutputDir,
-    page::parts,
     staging::Staging,
 };
 use minijinja::{Value, context};

@@ -1,8 +1,8 @@
 //! Time series, aggregated while they are read: figures show the sum and the worst of thousands of ports.
 
 use super::{LinkPoint, Reader, group};
-use crate::{error::ReportError, tables::Frame};
 use anabranch_outcome::{LinkRow, PortSample, RunResult};
+use anabranch_results::{error::ReportError, tables::Frame};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -4,9 +4,9 @@ use super::{layout::Layout, model::Figure};
 use crate::{
     comparison::{Comparison, Metric},
     dataset::Dataset,
-    numbers::{capital, list},
     wording::{self, LETTERS},
 };
+use anabranch_results::numbers::{capital, list};
 use std::collections::BTreeSet;
 
 /// Sentences that belong to every figure of the same results.

@@ -8,10 +8,8 @@ use super::{
     scale::{Scale, plain},
     sheet::{Grid, Key, Panels, Sheet, column, names},
 };
-use crate::{
-    comparison::ComparisonRow,
-    numbers::{letters, significant_digits},
-};
+use crate::comparison::ComparisonRow;
+use anabranch_results::numbers::{letters, significant_digits};
 
 pub(crate) const KIND: FigureKind = FigureKind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 

@@ -5,7 +5,7 @@ use super::{
     pdf::to_pdf,
     png::{shapes, to_png, to_svg},
 };
-use crate::{error::ReportError, manifest::FileEntry, staging::Staging};
+use anabranch_results::{error::ReportError, manifest::FileEntry, staging::Staging};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 /// The embedded fonts as browsers read them.

@@ -7,10 +7,8 @@ use super::{
     scale::Scale,
     sheet::{Grid, Key, Panels, Sheet, column, names},
 };
-use crate::{
-    dataset::{LinkPoint, Load},
-    numbers::capital,
-};
+use crate::dataset::{LinkPoint, Load};
+use anabranch_results::numbers::capital;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_heat",

@@ -7,10 +7,8 @@ use super::{
     scale::{Scale, percent},
     sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
-use crate::{
-    dataset::{LinkPoint, Load, SchemeRuns},
-    numbers::capital,
-};
+use crate::dataset::{LinkPoint, Load, SchemeRuns};
+use anabranch_results::numbers::capital;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_utilisation",

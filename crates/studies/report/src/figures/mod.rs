@@ -133,10 +133,11 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `true` if `file` is a figure of these results or of earlier ones.
-pub(crate) fn is_figure(file: &str) -> bool {
-    let Some((stem, extension)) = file.rsplit_once('.') else { return false };
-    let is =
-        |kind: &FigureKind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));
-    ["svg", "pdf", "png", "csv"].contains(&extension) && FIGURES.iter().any(is)
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_figure_is_known_to_results() {
+        let names: Vec<&str> = super::FIGURES.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, anabranch_results::names::FIGURES);
+    }
 }

@@ -2,6 +2,8 @@ use super::{canvas::Hit, layout::Layout};
 use crate::{
     comparison::{ALL, Comparison},
     dataset::{Dataset, FlowPoint, GroupPoint, RunRows, SchemeRuns},
+};
+use anabranch_results::{
     manifest::{ColumnEntry, FileEntry},
     rows,
 };
@@ -152,6 +154,6 @@ mod tests {
         let mut own = Rows::default();
         rows.iter().for_each(|row| own.push(row.iter().copied()));
         let columns = ["x", "y", "z"].map(|name| ColumnEntry::new(name, "text", "", ""));
-        assert_eq!(format!("x,y,z\n{}", own.0), crate::rows::to_csv(&columns, rows));
+        assert_eq!(format!("x,y,z\n{}", own.0), anabranch_results::rows::to_csv(&columns, rows));
     }
 }

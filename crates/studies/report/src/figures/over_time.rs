@@ -8,7 +8,7 @@ use super::{
     scale::{Format, Scale, plain},
     sheet::{Grid, Key, Panels, Sheet, column, names},
 };
-use crate::numbers::significant_digits_trimmed;
+use anabranch_results::numbers::significant_digits_trimmed;
 
 const POINTS: usize = 400;
 

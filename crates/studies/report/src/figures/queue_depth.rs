@@ -6,11 +6,9 @@ use super::{
     scale::Scale,
     sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
-use crate::{
-    dataset::{LinkPoint, SchemeRuns},
-    numbers::{bytes, capital},
-    statistics::mean,
-};
+use crate::dataset::{LinkPoint, SchemeRuns};
+use anabranch_results::numbers::{bytes, capital};
+use anabranch_statistics::statistics::mean;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "queue_depth",

@@ -6,7 +6,8 @@ use super::{
     scale::{Scale, percent, plain},
     sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
-use crate::{dataset::SchemeRuns, numbers::capital};
+use crate::dataset::SchemeRuns;
+use anabranch_results::numbers::capital;
 use std::collections::BTreeMap;
 
 pub(crate) const KIND: FigureKind = FigureKind {

@@ -1,4 +1,4 @@
-use crate::numbers::significant_digits_trimmed;
+use anabranch_results::numbers::significant_digits_trimmed;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {

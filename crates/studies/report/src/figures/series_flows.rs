@@ -6,7 +6,8 @@ use super::{
     scale::{Format, plain},
     sheet::names,
 };
-use crate::{dataset::FlowAt, numbers::bytes};
+use crate::dataset::FlowAt;
+use anabranch_results::numbers::bytes;
 use std::collections::BTreeMap;
 
 pub(crate) const KIND: FigureKind = FigureKind {

@@ -6,10 +6,8 @@ use super::{
     scale::percent,
     sheet::names,
 };
-use crate::{
-    dataset::LinksAt,
-    numbers::{bytes, capital, significant_digits_trimmed},
-};
+use crate::dataset::LinksAt;
+use anabranch_results::numbers::{bytes, capital, significant_digits_trimmed};
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "series_links",

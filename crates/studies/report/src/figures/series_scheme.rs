@@ -6,10 +6,8 @@ use super::{
     scale::{Format, plain},
     sheet::names,
 };
-use crate::{
-    dataset::SchemeAt,
-    numbers::{bytes, significant_digits_trimmed},
-};
+use crate::dataset::SchemeAt;
+use anabranch_results::numbers::{bytes, significant_digits_trimmed};
 
 pub(crate) const KIND: FigureKind =
     FigureKind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };

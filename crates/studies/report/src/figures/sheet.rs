@@ -6,7 +6,8 @@ use super::{
     model::{Figure, Rows, View},
     panel::{ABOVE, Axis, BELOW, BESIDE, Panel, legend, legend_rows, legend_width, rows_of_legend},
 };
-use crate::{dataset::Dataset, manifest::ColumnEntry};
+use crate::dataset::Dataset;
+use anabranch_results::manifest::ColumnEntry;
 
 /// Height of title and a subtitle of up to two lines.
 const HEAD: f64 = 72.0;

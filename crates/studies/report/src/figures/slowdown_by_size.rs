@@ -7,11 +7,9 @@ use super::{
     scale::{Scale, plain},
     sheet::{Grid, Key, Panels, Sheet, column, seeds},
 };
-use crate::{
-    by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds},
-    numbers::{bytes, significant_digits, thousands},
-    statistics::{Estimate, mean},
-};
+use crate::by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds};
+use anabranch_results::numbers::{bytes, significant_digits, thousands};
+use anabranch_statistics::statistics::{Estimate, mean};
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "slowdown_by_size",

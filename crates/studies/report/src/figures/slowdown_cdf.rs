@@ -8,10 +8,8 @@ use super::{
     scale::{Scale, percent, plain},
     sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
-use crate::{
-    numbers::{significant_digits, thousands},
-    statistics::{censored_quantile, mean},
-};
+use anabranch_results::numbers::{significant_digits, thousands};
+use anabranch_statistics::statistics::{censored_quantile, mean};
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "slowdown_cdf",

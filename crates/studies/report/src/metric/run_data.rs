@@ -1,14 +1,8 @@
 //! What metrics need of a run: its summary and, where they ask for them, rows of flows, links and uplinks.
 
 use super::{ALL, COLUMNS, FLOW_COLUMNS, LinkFilter, Metric, Of};
-use crate::{
-    error::ReportError,
-    meta::FctKind,
-    read::read_summary,
-    statistics::{mean, quantile},
-    summary::Summary,
-    tables::Frame,
-};
+use anabranch_results::{error::ReportError, meta::FctKind, read::read_summary, summary::Summary, tables::Frame};
+use anabranch_statistics::statistics::{mean, quantile};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -245,7 +239,7 @@ fn spread(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::FlowSummary;
+    use anabranch_results::summary::FlowSummary;
 
     #[test]
     fn the_spread_of_an_uplink_by_hand() {

@@ -1,13 +1,12 @@
 //! What each scheme did: its counters per scheme, and notes where it hardly acted or the fabric does not suit it.
 
-use crate::{
-    dataset::Dataset,
-    figures::colours,
+use crate::{dataset::Dataset, figures::colours};
+use anabranch_outcome::RunMetrics;
+use anabranch_results::{
     numbers::{list, significant_digits, significant_digits_trimmed, thousands},
-    statistics::mean,
     summary::Summary,
 };
-use anabranch_outcome::RunMetrics;
+use anabranch_statistics::statistics::mean;
 use minijinja::{Value, context};
 use std::collections::BTreeMap;
 use toml::Table;

@@ -3,8 +3,8 @@
 use crate::{
     dataset::{Dataset, PART_COLUMNS, PARTS, RunRows, SchemeRuns, TailFlow},
     figures::colours,
-    numbers::{bytes, capital, seconds, significant_digits, thousands},
 };
+use anabranch_results::numbers::{bytes, capital, seconds, significant_digits, thousands};
 use minijinja::{Value, context};
 use std::collections::BTreeMap;
 

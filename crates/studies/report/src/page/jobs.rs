@@ -3,9 +3,9 @@
 use crate::{
     dataset::{Dataset, GroupPoint, RunRows, SchemeRuns},
     figures::colours,
-    numbers::{significant_digits, thousands},
-    statistics::{mean, quantile},
 };
+use anabranch_results::numbers::{significant_digits, thousands};
+use anabranch_statistics::statistics::{mean, quantile};
 use minijinja::{Value, context};
 
 /// Returns a block per job with a row per scheme; none without jobs of groups.
@@ -29,7 +29,7 @@ fn row(colour: usize, scheme: &SchemeRuns, workload: u16, name: &str) -> Option<
         scheme.runs.iter().map(|run| (run.summary.seed, of(run))).filter(|(_, groups)| !groups.is_empty()).collect();
     let groups = |run: &RunRows| run.summary.workloads.get(name).and_then(|of| of.groups.clone());
     let summaries: Vec<_> = scheme.runs.iter().filter_map(groups).collect();
-    let over_seeds = |get: &dyn Fn(&crate::summary::GroupSummary) -> Option<f64>| {
+    let over_seeds = |get: &dyn Fn(&anabranch_results::summary::GroupSummary) -> Option<f64>| {
         let values: Vec<f64> = summaries.iter().filter_map(get).collect();
         mean(&values).map_or_else(|| "-".to_string(), |value| significant_digits(value, 4))
     };

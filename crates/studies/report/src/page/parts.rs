@@ -1,8 +1,5 @@
-use crate::{
-    error::ReportError,
-    figures::{BOLD, Figure, FigureFiles, REGULAR},
-    names::PAGE,
-};
+use crate::figures::{BOLD, Figure, FigureFiles, REGULAR};
+use anabranch_results::{error::ReportError, names::PAGE};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
 

@@ -1,8 +1,8 @@
 use crate::{
     dataset::{Dataset, LinkPoint, Load, RunRows},
     figures::colours,
-    numbers::{bytes, seconds, thousands},
 };
+use anabranch_results::numbers::{bytes, seconds, thousands};
 use minijinja::{Value, context};
 
 /// Ports listed by waiting time; `LOSING` more are listed by trims and drops.

@@ -1,5 +1,5 @@
-use crate::{
-    dataset::{Dataset, LinkPoint, Load},
+use crate::dataset::{Dataset, LinkPoint, Load};
+use anabranch_results::{
     numbers::{capital, seconds_trimmed, significant_digits_trimmed},
     summary::Summary,
 };

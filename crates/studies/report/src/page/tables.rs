@@ -1,11 +1,12 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    family::Method,
     figures::colours,
-    intervals::about_seeds,
-    numbers::{bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed},
     wording::{self, INTERVAL, LETTERS, undecided},
 };
+use anabranch_results::numbers::{
+    bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed,
+};
+use anabranch_statistics::{family::Method, intervals::about_seeds};
 use minijinja::{Value, context};
 
 /// Metrics of flows that fit side by side.

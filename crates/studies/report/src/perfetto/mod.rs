@@ -5,8 +5,8 @@ mod writer;
 
 pub use writer::PerfettoCounts;
 
-use crate::{
-    dataset::faults_of,
+use crate::dataset::faults_of;
+use anabranch_results::{
     error::ReportError,
     manifest::Manifest,
     numbers::bytes,

@@ -7,8 +7,8 @@ use crate::{
         Anchor, BELOW, BESIDE, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, Scale, Sheet, TICK,
         column, places, plain,
     },
-    numbers::{capital, significant_digits},
 };
+use anabranch_results::numbers::{capital, significant_digits};
 
 pub(super) const NAME: &str = "sweep_curves";
 
@@ -210,7 +210,7 @@ pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     Some(sheet.figure(NAME, &sweep.provenance(), row_columns(&axis.key), rows(sweep, &all)))
 }
 
-fn row_columns(key: &str) -> Vec<crate::manifest::ColumnEntry> {
+fn row_columns(key: &str) -> Vec<anabranch_results::manifest::ColumnEntry> {
     vec![
         column(key, "text", "", "value of the first key"),
         column("others", "text", "", "values of the other keys"),

@@ -7,8 +7,8 @@ use crate::{
         Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, TICK, TITLE,
         column, heat, plain,
     },
-    numbers::{capital, significant_digits},
 };
+use anabranch_results::numbers::{capital, significant_digits};
 
 pub(super) const NAME: &str = "sweep_heat";
 

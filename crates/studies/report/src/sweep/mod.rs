@@ -5,23 +5,24 @@ mod curves;
 mod heat;
 mod model;
 mod page;
-mod plan;
 mod tables;
 
 pub use model::Sweep;
-pub use plan::{Axis, Plan, PlannedRun};
 
 use crate::{
-    error::ReportError,
     figures::{Caption, Figure, FigureFiles, FigureStyle, Layout, PAGE_LAYOUT, stage_style, style_folder},
+    wording,
+};
+use anabranch_results::{
+    error::ReportError,
     json::to_json,
     manifest::{FileEntry, Manifest},
     names::{PAGE, PLAN, store_directory},
     output::{Inputs, OutputDir},
+    plan::{Axis, Plan, PlannedRun},
     staging::Staging,
     store::plan_entries,
     tables::{ColumnKind, Label, Member, stage_gathered},
-    wording,
 };
 use model::RunState;
 use std::{

@@ -1,6 +1,6 @@
-use super::plan::Plan;
-use crate::{
-    comparison::{ALL, Comparison, METRICS},
+use crate::comparison::{ALL, Comparison, METRICS};
+use anabranch_results::plan::Plan;
+use anabranch_results::{
     error::ReportError,
     json::read_json,
     names::{ATTEMPT, store_directory},

@@ -1,11 +1,10 @@
 use super::model::{RunState, Sweep};
 use crate::{
     comparison::{Comparison, Metric},
-    error::ReportError,
     figures::{Figure, FigureFiles, colours},
-    numbers::capital,
     page::{parts, ranges, setup},
 };
+use anabranch_results::{error::ReportError, numbers::capital};
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");

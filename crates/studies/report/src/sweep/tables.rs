@@ -1,14 +1,14 @@
-use super::{
-    model::{RunState, Sweep},
-    plan::{Plan, PlannedRun},
-};
+use super::model::{RunState, Sweep};
 use crate::{
     comparison::{Comparison, ComparisonRow, METRICS, Metric},
+    wording::{self, INTERVAL},
+};
+use anabranch_results::{
     manifest::ColumnEntry,
     numbers::{percent_change, significant_digits},
+    plan::{Plan, PlannedRun},
     rows::{self, cell},
     summary::RunStatus,
-    wording::{self, INTERVAL},
 };
 
 type CellOf = fn(&Plan, &PlannedRun, &RunState) -> String;

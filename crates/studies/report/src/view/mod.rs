@@ -9,16 +9,16 @@ mod page;
 mod series;
 mod trace;
 
-use crate::{
+use crate::figures::colours;
+use anabranch_results::{
     error::ReportError,
-    figures::colours,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SUMMARY, VIEW},
     output::{OutputDir, OutputFile},
+    plan::Plan,
     read::read_summary,
     staging::Staging,
     summary::Summary,
-    sweep::Plan,
     tables::{ColumnKind, Frame, TABLES},
 };
 use fabric::Fabric;

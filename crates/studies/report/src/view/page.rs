@@ -1,4 +1,5 @@
-use crate::{error::ReportError, page::parts::fonts};
+use crate::page::parts::fonts;
+use anabranch_results::error::ReportError;
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/view.html.jinja");

@@ -1,5 +1,5 @@
 use super::fabric::Fabric;
-use crate::{
+use anabranch_results::{
     error::ReportError,
     tables::{Column, ColumnKind, Frame, TABLES},
 };

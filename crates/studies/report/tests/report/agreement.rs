@@ -2,7 +2,8 @@
 
 use crate::common::{flow, link, meta, provenance, result, unfinish};
 use anabranch_outcome::{FlowRow, Measures, RunResult, RunRows};
-use anabranch_report::{Agreement, Formats, Side, Verdict, metric::Metric};
+use anabranch_report::{Agreement, Side, Verdict, metric::Metric};
+use anabranch_results::Formats;
 use anabranch_units::Time;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ fn side(dir: &Path, backend: &str, measures: &Measures, runs: &[RunRows]) -> Sid
     let write = |(number, rows): (usize, &RunRows)| {
         let (seed, result) = (number as u64 + 1, RunResult::new(rows.clone(), measures));
         let own = dir.join(backend).join(seed.to_string());
-        let written = anabranch_report::write_run(&own, &result, &meta("ecmp", seed), &provenance(), Formats::BOTH);
+        let written = anabranch_results::write_run(&own, &result, &meta("ecmp", seed), &provenance(), Formats::BOTH);
         (written.unwrap(), own)
     };
     Side { backend: backend.into(), runs: runs.iter().enumerate().map(write).collect() }

@@ -1,7 +1,9 @@
 //! Assertions about comparisons, against means by hand.
 
 use crate::common::{self, flow, meta, one_flow as summary, result, unfinish};
-use anabranch_report::{Assertion, Comparison, Formats, Summary};
+use anabranch_report::{Assertion, Comparison};
+use anabranch_results::Formats;
+use anabranch_results::Summary;
 use anabranch_units::Time;
 use std::path::PathBuf;
 

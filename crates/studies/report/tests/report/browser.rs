@@ -3,9 +3,10 @@
 use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
-use anabranch_report::{
-    Axis, Formats, Inputs, LinkFault, OutputFile, Plan, PlannedRun, WorkloadMeta, report, store_directory, write_plan,
-    write_view,
+use anabranch_report::{report, write_view};
+use anabranch_results::Formats;
+use anabranch_results::{
+    Axis, Inputs, LinkFault, OutputFile, Plan, PlannedRun, WorkloadMeta, store_directory, write_plan,
 };
 use anabranch_units::Time;
 use std::{

@@ -2,7 +2,9 @@
 
 use crate::common::{self, flow, meta, names, one_flow as summary, result, unfinish};
 use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
-use anabranch_report::{ALL, Comparison, LimitRow, Limits, Method, RunStatus, Summary, WorkloadMeta};
+use anabranch_report::{ALL, Comparison};
+use anabranch_results::{LimitRow, Limits, RunStatus, Summary, WorkloadMeta};
+use anabranch_statistics::Method;
 use anabranch_units::Time;
 
 /// Three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.

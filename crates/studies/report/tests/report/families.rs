@@ -31,7 +31,9 @@
 //! ```
 
 use crate::common::{self, flow, meta, result, unfinish};
-use anabranch_report::{ALL, Comparison, Estimate, Method, Range, Summary, headlines, seeds_needed};
+use anabranch_report::{ALL, Comparison, headlines};
+use anabranch_results::Summary;
+use anabranch_statistics::{Estimate, Method, Range, seeds_needed};
 use anabranch_units::Time;
 
 fn close(found: f64, expected: f64) {
@@ -239,7 +241,7 @@ fn nothing_is_compared_with_a_censored_side() {
     // A network without progress.
     let mut stalled = runs("");
     stalled.retain(|run| !run.scheme.is_empty());
-    stalled[0].status = Some(anabranch_report::RunStatus::Stalled);
+    stalled[0].status = Some(anabranch_results::RunStatus::Stalled);
     let scheme = stalled[0].scheme.clone();
     let comparison = Comparison::new(&stalled, &names, "ecmp");
     assert_eq!(comparison.row(ALL, &scheme, "slowdown_p99").unwrap().test, Some(Method::Censored));

@@ -2,9 +2,9 @@
 
 use crate::common::{self, Behaviour, SCHEMES, add_measurements, flow, link, meta, names, provenance, result, run};
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
-use anabranch_report::{
-    ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, headlines, report, report_pooled,
-};
+use anabranch_report::{ALL, Comparison, headlines, report, report_pooled};
+use anabranch_results::Formats;
+use anabranch_results::{LinkFault, RunMeta, Summary, WorkloadMeta};
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -501,7 +501,7 @@ fn figures_skipped_for_old_rows_are_named() {
     let mut manifest: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap();
     manifest["version"] = "0.0.7".into();
-    fs::write(dir.join("manifest.json"), anabranch_report::resealed(&format!("{manifest:#}"))).unwrap();
+    fs::write(dir.join("manifest.json"), anabranch_results::resealed(&format!("{manifest:#}"))).unwrap();
     let mut summary: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
     for key in ["arrivals_from_s", "window_from_s", "offered_load", "queues", "warmup_s"] {
@@ -719,7 +719,7 @@ fn go_back_n_and_packets_out_of_order_do_not_belong_together() {
     let mut rows = result(flows(0, [2.0]));
     rows.counters.out_of_order = Some(90);
     let scenario = "[transport]\nkind = \"roce\"\nrecovery = \"go-back-n\"\n".to_string();
-    let provenance = anabranch_report::Provenance { scenario_toml: scenario, ..provenance() };
+    let provenance = anabranch_results::Provenance { scenario_toml: scenario, ..provenance() };
     common::write_run(&dir, &rows, &meta("ops", 1), &provenance, Formats::BOTH).unwrap();
     // 90 of 900 arrivals.
     assert!(

@@ -3,7 +3,9 @@
 
 use crate::common::{self, SCHEMES, add_measurements, flow, meta, provenance, run};
 use anabranch_outcome::RunRows;
-use anabranch_report::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta, export_perfetto};
+use anabranch_report::export_perfetto;
+use anabranch_results::Formats;
+use anabranch_results::{LinkFault, Provenance, RunMeta, WorkloadMeta};
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
@@ -19,8 +21,8 @@ type Message = BTreeMap<u64, Vec<Field>>;
 fn export(
     dir: &std::path::Path,
     file: &std::path::Path,
-) -> Result<anabranch_report::PerfettoCounts, anabranch_report::ReportError> {
-    export_perfetto(dir, &anabranch_report::OutputFile::new(file, true, &anabranch_report::Inputs::default())?)
+) -> Result<anabranch_report::PerfettoCounts, anabranch_results::ReportError> {
+    export_perfetto(dir, &anabranch_results::OutputFile::new(file, true, &anabranch_results::Inputs::default())?)
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {

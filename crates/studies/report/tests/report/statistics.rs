@@ -21,7 +21,9 @@
 //! ```
 
 use crate::common::{self, flow, meta, result};
-use anabranch_report::{ALL, Comparison, Estimate, PairedDifference, Summary, holm, quantile, standard_deviation};
+use anabranch_report::{ALL, Comparison};
+use anabranch_results::Summary;
+use anabranch_statistics::{Estimate, PairedDifference, holm, quantile, standard_deviation};
 use anabranch_units::Time;
 
 const ECMP: [f64; 6] = [7.31, 6.98, 8.12, 7.77, 7.05, 7.64];

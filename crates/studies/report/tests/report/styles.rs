@@ -2,7 +2,9 @@
 
 use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use anabranch_outcome::RunRows;
-use anabranch_report::{FigureStyle, Formats, Manifest, RunMeta, Summary, report, report_styled};
+use anabranch_report::{FigureStyle, report, report_styled};
+use anabranch_results::Formats;
+use anabranch_results::{Manifest, RunMeta, Summary};
 use anabranch_testkit::folder;
 use std::{
     collections::BTreeSet,

@@ -2,7 +2,7 @@
 
 use crate::common::{self, flow, meta, result, unfinish};
 use anabranch_outcome::FlowStatus;
-use anabranch_report::{CollectiveMeta, FctKind, Summary, WorkloadMeta};
+use anabranch_results::{CollectiveMeta, FctKind, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use serde_json::Value;
 

@@ -5,9 +5,9 @@ use anabranch_outcome::{
     GpuRow, GroupRow, JobFlowRow, JobRows, LinkRow, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent,
     TraceRow,
 };
-use anabranch_report::{
-    Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, viewed_runs, write_view, write_view_into,
-};
+use anabranch_report::{report, viewed_runs, write_view, write_view_into};
+use anabranch_results::Formats;
+use anabranch_results::{Inputs, LinkFault, Manifest, OutputFile, ReportError};
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -11,9 +11,8 @@ use crate::{
     store::{Again, Store, is_due, replaceable, with_what_is_done},
 };
 use anabranch_random::name_key;
-use anabranch_report::{
-    FailedRun, Manifest, Sweep as Table, failed_file, is_complete_run, report_sweep, store_directory,
-};
+use anabranch_report::{Sweep as Table, report_sweep};
+use anabranch_results::{FailedRun, Manifest, failed_file, is_complete_run, store_directory};
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::path::{Path, PathBuf};
 

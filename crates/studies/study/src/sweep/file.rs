@@ -2,7 +2,7 @@
 
 use super::over::{axis_from, axis_of};
 use crate::entries::Request;
-use anabranch_report::Axis;
+use anabranch_results::Axis;
 use anabranch_scenario::{
     document,
     error::ScenarioError,

@@ -17,7 +17,7 @@ use crate::{
 };
 use anabranch_backend::Clock;
 use anabranch_random::name_key;
-use anabranch_report::{Axis, Plan, PlannedRun};
+use anabranch_results::{Axis, Plan, PlannedRun};
 use anabranch_scenario::{
     error::ScenarioError,
     explain,

@@ -1,6 +1,6 @@
 //! `KEY=A,B,...` and `KEY=A..B:STEP`: a key of the scenario and the values it takes.
 
-use anabranch_report::Axis;
+use anabranch_results::Axis;
 use anabranch_scenario::error::ScenarioError;
 use anabranch_units::{Bytes, Rate, Time};
 

@@ -1,6 +1,6 @@
 //! `run --pcap`: the files agree with the rows of the links, and with Wireshark (slow, needs `tshark`).
 
-use anabranch_report::{Inputs, OutputDir};
+use anabranch_results::{Inputs, OutputDir};
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
 use anabranch_study::{
     compare::Permission,

@@ -6,9 +6,11 @@ use anabranch_outcome::{
     RunResult, RunRows, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
-use anabranch_report::{
-    Comparison, FctKind, Formats, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name,
-    store_directory, write_plan,
+use anabranch_report::Comparison;
+use anabranch_results::Formats;
+use anabranch_results::{
+    FctKind, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name, store_directory,
+    write_plan,
 };
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
@@ -315,7 +317,7 @@ pub(crate) fn write_run(
     formats: Formats,
 ) -> Result<Summary, ReportError> {
     let result = RunResult::new(rows.clone(), &Measures::ALL);
-    anabranch_report::write_run(directory, &result, meta, provenance, formats)
+    anabranch_results::write_run(directory, &result, meta, provenance, formats)
 }
 
 /// The results of one flow of 300,000 B (ideal 10 us) with this slowdown.

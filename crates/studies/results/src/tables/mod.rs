@@ -1,0 +1,143 @@
+//! Tables of a run. Each column is declared once; CSV, Parquet and the dictionary in `manifest.json` follow.
+
+mod columns;
+mod declare;
+mod differ;
+mod filling;
+mod gather;
+mod guard;
+mod jobs;
+mod parquet;
+mod read;
+mod text;
+
+pub use columns::TABLES;
+pub use differ::{RowDifference, differing_rows};
+pub use filling::{Bits, Filling, Validity, Words};
+pub use gather::{Label, Member};
+pub use read::Frame;
+pub use text::csv_tables;
+
+pub use gather::stage_gathered;
+pub use parquet::write_parquet;
+pub use text::{csv_bytes, write_csv};
+
+use crate::meta::RunMeta;
+use anabranch_outcome::RunResult;
+use std::borrow::Cow;
+
+/// Kind of the values of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Integers from 0 to 2^63-1.
+    Integer,
+    /// Integers from 0 to 2^64-1.
+    Unsigned,
+    /// Floating-point numbers.
+    Real,
+    /// Texts.
+    Text,
+    /// `true` or `false`.
+    Flag,
+}
+
+impl ColumnKind {
+    /// Returns the name of the kind in `manifest.json`.
+    pub fn word(self) -> &'static str {
+        match self {
+            ColumnKind::Integer | ColumnKind::Unsigned => "integer",
+            ColumnKind::Real => "real",
+            ColumnKind::Text => "text",
+            ColumnKind::Flag => "boolean",
+        }
+    }
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'r> {
+    /// Value of a [`ColumnKind::Integer`] or [`ColumnKind::Unsigned`] column.
+    Integer(u64),
+    /// Value of a [`ColumnKind::Real`] column.
+    Real(f64),
+    /// Value of a [`ColumnKind::Text`] column.
+    Text(Cow<'r, str>),
+    /// Value of a [`ColumnKind::Flag`] column.
+    Flag(bool),
+    /// No value; only in a column that may be empty.
+    Empty,
+}
+
+impl From<Option<u64>> for Value<'_> {
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Value::Empty, Value::Integer)
+    }
+}
+
+impl From<Option<f64>> for Value<'_> {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Value::Empty, Value::Real)
+    }
+}
+
+/// Data from which cells are computed.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'r> {
+    /// The rows of the run.
+    pub result: &'r RunResult,
+    /// Names and settings of the run.
+    pub meta: &'r RunMeta,
+    /// Time from which starting flows are measured.
+    pub counted_from: anabranch_units::Time,
+}
+
+impl<'r> Context<'r> {
+    /// Creates the context of a run.
+    pub fn new(result: &'r RunResult, meta: &'r RunMeta) -> Self {
+        Context { result, meta, counted_from: meta.counted_from(result) }
+    }
+}
+
+/// Position of a row: index in the run's list and, if its entries have parts, index in the entry.
+pub type At = (usize, usize);
+
+/// Declaration of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Name in every format.
+    pub name: &'static str,
+    /// Unit; empty if it has none.
+    pub unit: &'static str,
+    /// Meaning.
+    pub meaning: &'static str,
+    /// Kind of its values.
+    pub kind: ColumnKind,
+    /// `true` if cells may be empty.
+    pub optional: bool,
+    /// Function that returns a cell.
+    pub get: for<'r> fn(&Context<'r>, At) -> Value<'r>,
+    /// Function that appends several cells to a column of the same kind. It returns `false` if a cell does not fit.
+    pub fill: for<'r> fn(&Context<'r>, &[At], &mut Filling<'r>) -> bool,
+}
+
+/// Declaration of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Name of the files, without the extension.
+    pub name: &'static str,
+    /// Meaning of a row.
+    pub meaning: &'static str,
+    /// `true` if it is written even without rows.
+    pub always: bool,
+    /// Columns.
+    pub columns: &'static [Column],
+    /// Function that returns the positions of the rows.
+    pub rows: fn(&RunResult) -> Vec<At>,
+}
+
+impl Table {
+    /// Returns a column by name.
+    pub fn column(&self, name: &str) -> Option<&'static Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
