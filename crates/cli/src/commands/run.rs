@@ -17,8 +17,7 @@ use anabranch_scenario::{
 };
 use anabranch_study::{
     Observer,
-    compare::{Permission, Request, draw},
-    hold::Hold,
+    compare::{Permission, Request},
     pcap::{Captured, Captures},
     single::Single,
 };
@@ -89,15 +88,15 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
         &Inputs::of(scenario.inputs()),
         &OutputDir::open(&directory)?,
     )?;
-    let (summary, captured, page) = match single.finished()? {
-        Some(summary) => {
+    let (summary, captured, page) = match single.finished(&|found| note(found))? {
+        Some((summary, page)) => {
             note("the run was already finished and is not repeated");
             if !directory.join("flows.csv").exists() {
                 note("its tables are Parquet alone, as a sweep writes them; --again writes CSV too");
             }
-            (summary, vec![], draw(&directory)?)
+            (summary, vec![], page)
         }
-        None => do_run(arguments, scenario, backend, &single, &captures, &directory)?,
+        None => do_run(arguments, scenario, backend, &single, &captures)?,
     };
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));
@@ -122,7 +121,6 @@ fn do_run(
     backend: &'static BackendEntry,
     single: &Single,
     captures: &Captures,
-    directory: &Path,
 ) -> Result<(Summary, Vec<Captured>, PathBuf), Failure> {
     let watch = ProgressDisplay::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
@@ -131,10 +129,7 @@ fn do_run(
     let progress = &mut |progress: &_| watch.progress(0, progress);
     let ran = single.execute(scenario, backend, threads, captures, &warn, progress);
     watch.close();
-    let (summary, captured, series) = ran?;
-    let _hold = Hold::take();
-    let page = anabranch_report::report_run(directory, &series)?;
-    Ok((summary, captured, page))
+    Ok(ran?)
 }
 
 /// Describes a capture, and how much longer its frames are than the simulated packets.

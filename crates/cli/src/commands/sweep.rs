@@ -330,6 +330,7 @@ fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: 
     }
     match &swept.table {
         Some((_, page)) => print_result_paths(directory, page),
+        None if swept.missing == 0 => note(&format!("results in {}; all {runs} runs failed", directory.display())),
         None => note(&format!(
             "results in {}; {} of {runs} runs are missing, tables and figures follow once all are finished",
             directory.display(),

@@ -57,7 +57,7 @@ pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioEr
 /// `directory` has.
 fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
     let plan = Plan::read(directory).ok().flatten().unwrap_or_default();
-    match plan.until_decided {
+    match plan.until_decided.or(plan.decided_before) {
         Some(there) if there != *sequential => {
             let first = there.looks.first().copied().unwrap_or_default();
             let message = format!(

@@ -490,6 +490,44 @@ fn results_of_another_scenario_need_replace() {
     assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
 }
 
+/// Commands that begin at the same time in one directory all end well, and it shows one of them whole.
+#[test]
+fn commands_at_once_in_one_directory() {
+    let commands = [
+        "run tiny",
+        "run tiny",
+        "run tiny --seed 2",
+        "compare tiny --schemes ecmp,ops --seeds 2 --threads 1",
+        "sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp --seeds 2 --threads 1",
+    ];
+    for (one, other) in [(0, 1), (0, 2), (0, 3), (3, 0), (2, 4), (4, 3)] {
+        let folder = Folder::new("together");
+        let begin = |number: usize| {
+            let line = format!("{} --out out", commands[number]);
+            folder.command(&words(&line)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        for child in [begin(one), begin(other)] {
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(code(&output), 0, "{one} {other}: {}", stderr(&output));
+        }
+        let output = folder.run(&["verify", "out"]);
+        assert_eq!(code(&output), 0, "{one} {other}: {}", stdout(&output));
+        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{one} {other}");
+    }
+}
+
+/// Bounds belong to a scenario: they are not held against another's numbers in the same directory.
+#[test]
+fn bounds_go_with_their_scenario() {
+    let folder = Folder::new("bounds-go");
+    let compare = "compare tiny --schemes ecmp,prime --seeds 2 --out out";
+    json(&folder.run(&words(&format!("{compare} --bound --format json"))));
+    let has_bound = || folder.rows("out/comparison.csv").iter().any(|row| !row["over_bound"].is_empty());
+    assert!(has_bound());
+    json(&folder.run(&words(&format!("{compare} --set workload.0.size=16KiB --replace --format json"))));
+    assert!(!has_bound());
+}
+
 /// A run, comparisons and sweeps of one scenario add to one directory, in any order, and each shows what it is asked for.
 #[test]
 fn every_command_adds_to_a_directory() {

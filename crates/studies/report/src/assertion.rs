@@ -138,10 +138,12 @@ impl Side {
         };
         let rest = &name[scheme.len() + 1..];
         // Names of metrics may contain dots too: the longest one counts.
-        let splits = rest.match_indices('.').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
+        let is_metric = ["flows.", "links.", "uplinks.", "jain("].iter().any(|begin| rest.starts_with(begin));
+        let splits = rest.match_indices('.').filter(|_| !is_metric).map(|(at, _)| (&rest[..at], &rest[at + 1..]));
         let found = iter::once((ALL, rest)).chain(splits).find_map(|(of, name)| Some((of, Metric::read(name).ok()?)));
         let (workload, metric) = match found {
             Some(found) => found,
+            None if is_metric => (ALL, Metric::read(rest)?),
             None => (ALL, Metric::read(rest.rsplit('.').next().unwrap_or(rest))?),
         };
         Ok(Side { factor, of: Some(Quantity { scheme: scheme.clone(), workload: workload.into(), metric }) })
@@ -177,7 +179,12 @@ impl Side {
         let mut values = vec![];
         let counts =
             |run: &&(Summary, PathBuf)| run.0.scheme == scheme && comparison.compared_seeds.contains(&run.0.seed);
-        for (_, place) in runs.iter().filter(counts) {
+        for (run, place) in runs.iter().filter(counts) {
+            let flows = if workload == ALL { Some(&run.all) } else { run.workloads.get(workload) };
+            let open = flows.map_or(0, |flows| flows.flows.measured_unfinished);
+            if open > 0 && metric.is_of_times() {
+                return Ok(Err(format!("{open} flows did not finish")));
+            }
             let data = RunData::read(place, iter::once(metric), BTreeMap::new())?;
             let Some(value) = data.and_then(|data| metric.value(&data, workload, ALL)) else {
                 return Ok(Err(NOT_MEASURED.into()));

@@ -50,7 +50,7 @@ enum Kind {
     Path(String),
     /// Column of `links` over the links that match a filter; `None` for the sum.
     Links { column: String, of: Option<Of>, filter: LinkFilter },
-    /// Unevenness of the uplinks of switches whose names begin with this, over flows.
+    /// Unevenness of the uplinks of the switch of this name, or of all, over flows.
     UplinkSpread { from: String },
     /// Jain's index over the finished flows: of their slowdowns, else of their times.
     JainOfFlows { slowdown: bool },
@@ -120,6 +120,8 @@ const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
     columns
 };
 
+const DIRECTIONS: &[&str] = &["up", "down", "flat"];
+
 const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
 
 impl Metric {
@@ -187,7 +189,8 @@ impl Metric {
         match &self.kind {
             Kind::Compared(metric) => metric.is_of_flows(),
             Kind::Flows { .. } | Kind::JainOfFlows { .. } => true,
-            Kind::Count | Kind::Column { .. } | Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } => false,
+            Kind::Path(path) => is_path_of_times(path),
+            Kind::Count | Kind::Column { .. } | Kind::Links { .. } | Kind::UplinkSpread { .. } => false,
             Kind::JainOfJobs(of) => of.is_of_times(),
             Kind::Two(left, _, right) => left.is_of_times() || right.is_of_times(),
         }
@@ -358,6 +361,12 @@ fn of_path(path: &str) -> Option<Of> {
     }
 }
 
+/// Returns `true` for a number of a summary over times of flows or groups, such as `workloads.web.slowdown.p99`.
+fn is_path_of_times(path: &str) -> bool {
+    let of_times = ["fct_us", "slowdown", "nic_wait_us", "groups", "fct_ratio_max", "completion_us"];
+    path.split('.').any(|part| of_times.contains(&part))
+}
+
 /// Returns Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything (Jain, Chiu
 /// and Hawe, 1984). `None` without values.
 fn jain(values: &[f64]) -> Option<f64> {
@@ -464,12 +473,24 @@ fn links(text: &str) -> Result<Kind, MetricError> {
         "sum" => None,
         _ => match over_flows(&format!("fct_{of}")) {
             Some((_, of)) => Some(of),
-            None => return wrong(format!("`links.{text}`: found `{of}`, expected sum, mean, max or p99"), None),
+            None => {
+                let near = anabranch_settings::nearest(of, ["sum", "mean", "max", "p99"]);
+                return wrong(format!("`links.{text}`: found `{of}`, expected sum, mean, max or p99"), near);
+            }
         },
     };
     let mut filter = LinkFilter::default();
+    let mut seen = vec![];
     for part in filters.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if seen.contains(&key) {
+            return wrong(format!("`links.{text}`: found `{key}` twice; one link has one"), None);
+        }
+        seen.push(key);
+        if key == "direction" && !DIRECTIONS.contains(&value) {
+            let message = format!("`links.{text}`: found `{value}`, expected one of {}", DIRECTIONS.join(", "));
+            return wrong(message, anabranch_settings::nearest(value, DIRECTIONS.iter().copied()));
+        }
         let text_value = Some(value.to_string()).filter(|value| !value.is_empty());
         match key {
             "rate" => match value.parse() {
@@ -594,6 +615,9 @@ mod tests {
             ("links.bytes.some", None),
             ("flows.retransmitted.sum", Some("retransmitted_packets")),
             ("links.bytes.sum[rate=1Gbps", None),
+            ("links.bytes.sum[direction=up,direction=down]", None),
+            ("links.bytes.sum[direction=upp]", Some("up")),
+            ("links.bytes.summ", Some("sum")),
             ("fct_p101", Some("fct_p50")),
             ("", None),
             ("completion - fct_max - fct_max", None),
@@ -628,6 +652,21 @@ mod tests {
             (of("slowdown_mean"), of("fct_max"), of("fct_p50"), of("queues.p99_bytes")),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn times_are_unknown_while_flows_are_open() {
+        let of = |text: &str| Metric::read(text).unwrap().is_of_times();
+        for text in
+            ["slowdown.p99", "fct_us.max", "workloads.web.slowdown.p95", "fct_p99.9", "jain(fct)", "fct_p99 - fct_p50"]
+        {
+            assert!(of(text), "{text}");
+        }
+        for text in
+            ["counters.timeouts", "queues.p99_bytes", "flows", "links.bytes.sum", "workloads.web.flows.finished"]
+        {
+            assert!(!of(text), "{text}");
+        }
     }
 
     #[test]

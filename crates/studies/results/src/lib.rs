@@ -36,7 +36,7 @@ pub use plan::{Axis, Plan, PlannedRun};
 pub use read::{RunPlace, finished_runs, read_runs, read_summary};
 pub use real_run::FaultSummary;
 pub use store::{
-    Attempt, FailedRun, create_store, is_complete_run, replace_attempt, show_run, study_files, write_plan,
+    Attempt, FailedRun, create_store, is_complete_run, part_names, replace_attempt, show_run, study_files, write_plan,
 };
 pub use summary::{
     ConservationSummary, CounterSummary, FlowCounts, FlowSummary, GroupSummary, QueueSummary, RunStatus, SizeRange,

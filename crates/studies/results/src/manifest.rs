@@ -317,10 +317,12 @@ impl Manifest {
         !is_key(&name) || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
     }
 
-    /// Adds the entries of `other` whose names are new.
+    /// Adds the entries of finished files of `other` whose names are new.
     pub fn keep_entries(&mut self, other: &Manifest) {
         let known: BTreeSet<String> = self.files.iter().map(|file| file.name.clone()).collect();
-        self.files.extend(other.files.iter().filter(|file| !known.contains(&file.name)).cloned());
+        // A file that a command did not finish belongs to no results.
+        let is_whole = |file: &&FileEntry| file.open || file.content().is_some() || file.name == PAGE;
+        self.files.extend(other.files.iter().filter(is_whole).filter(|file| !known.contains(&file.name)).cloned());
     }
 }
 

@@ -114,6 +114,9 @@ pub struct Plan {
     /// Plan by which a comparison adds seeds until its differences are decided; absent if their number is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_decided: Option<Sequential>,
+    /// The last such plan of the store, if a command without one followed: its results are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_before: Option<Sequential>,
     /// All runs: point by point, seed by seed.
     pub runs: Vec<PlannedRun>,
 }
@@ -182,7 +185,8 @@ impl Plan {
     /// Returns `true` if tables and figures of both plans have the same form: those of one are replaced by the other's.
     pub fn is_alike(&self, other: &Plan) -> bool {
         let keys = |plan: &Plan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
-        keys(self) == keys(other) && self.backends == other.backends && self.is_run == other.is_run
+        let is_same_form = self.backends == other.backends && self.is_run == other.is_run;
+        is_same_form && keys(self) == keys(other) && self.ground == other.ground
     }
 
     /// Joins the plans of several backends, each with its name, over the same scenario.

@@ -40,6 +40,11 @@ const OF_PLAN: [&str; 10] = [
     "agreement.json",
 ];
 
+/// Returns the names of directories of a store that only its commands write.
+pub fn part_names() -> impl Iterator<Item = &'static str> {
+    STORE.into_iter().map(|(name, _)| name).chain(["figures"])
+}
+
 /// Returns the names of the files and directories of a comparison or sweep besides rows, figures and page.
 pub fn study_files() -> Vec<&'static str> {
     OF_PLAN.into_iter().chain(STORE.map(|(name, _)| name)).chain([".reported"]).collect()

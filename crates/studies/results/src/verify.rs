@@ -329,7 +329,8 @@ impl Verified {
                 self.directory(&path, inputs)?;
             } else if sides_of(&manifest).contains(file.name.as_str()) {
                 self.findings.push(Finding::new(path, FindingKind::Missing, "the tables were made of these results"));
-            } else if file.name != "failed" && path.is_dir() {
+            // Nor have runs that were moved away.
+            } else if !["failed", "earlier-runs"].contains(&file.name.as_str()) && path.is_dir() {
                 self.below(&path, inputs, Some((dir, &manifest)))?;
             }
         }

@@ -58,6 +58,8 @@ impl Place {
     pub(crate) fn show(&self, plan: &Plan) -> Result<Option<Lock>, RunError> {
         let shown = Store::open(&self.tables)?;
         let alone = shown.exclusive()?;
+        // Another command may have begun here meanwhile.
+        shown.put_plan(plan)?;
         if self.is_side() {
             self.link(plan).map_err(|error| shown.refused(&error))?;
         }
@@ -91,6 +93,10 @@ impl Place {
 /// [`RunError`] where foreign results are in the way.
 pub fn begin_backends(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     replaceable(directory, plan, inputs, replace)?;
+    for backend in &plan.backends {
+        let side = Plan { backends: vec![], ..plan.clone() };
+        replaceable(&directory.join(backend), &side, inputs, replace)?;
+    }
     let mut sides = plan.backends.iter().map(|backend| directory.join(backend));
     if let Some(side) = sides.find(|side| side.exists() && !side.is_dir()) {
         let found = "is a file; the results of a backend need a directory of that name";

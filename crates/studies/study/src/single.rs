@@ -3,16 +3,17 @@
 use crate::{
     compare::Permission,
     error::RunError,
+    lock::Lock,
     pcap::{Captured, Captures},
     results::{Ran, run},
     run_key,
     store::{Store, Written, replaceable},
 };
 use anabranch_backend::{Progress, Setup};
-use anabranch_report::SeriesSums;
-use anabranch_results::Formats;
+use anabranch_report::{SeriesSums, report, report_run};
 use anabranch_results::{
-    Attempt, PLAN, Plan, PlannedRun, Summary, disk, is_complete_run, is_intact, read_summary, show_run, store_directory,
+    Attempt, Formats, PLAN, Plan, PlannedRun, Summary, damage, disk, is_complete_run, is_intact, read_summary,
+    show_run, store_directory,
 };
 use anabranch_scenario::{
     ScenarioError,
@@ -104,18 +105,23 @@ impl Single {
     ///
     /// # Errors
     /// [`RunError`] where it cannot be read or shown.
-    pub fn finished(&self) -> Result<Option<Summary>, RunError> {
+    pub fn finished(&self, observer: &dyn Fn(&str)) -> Result<Option<(Summary, PathBuf)>, RunError> {
         let place = store_directory(&self.directory, self.run());
-        if self.again || !is_complete_run(&place) || !is_intact(&place) {
+        if self.again || !is_complete_run(&place) {
             return Ok(None);
         }
-        self.begin()?;
-        self.show(&Store::open(&self.directory)?)?;
-        Ok(read_summary(&place)?)
+        if let Some(found) = damage(&place) {
+            observer(&format!("{found}; the run is done again"));
+            return Ok(None);
+        }
+        let store = Store::open(&self.directory)?;
+        let _alone = self.show(&store)?;
+        let page = report(&self.directory)?;
+        Ok(read_summary(&place)?.map(|summary| (summary, page)))
     }
 
-    /// Does the run on `threads` threads and writes it, and `captures` to their files. `warn` gets reasons to doubt the
-    /// results, before the run takes its time. Also returns the sums of its series, for [`anabranch_report::report_run`].
+    /// Does the run on `threads` threads, writes it, its page, and `captures` to their files. `warn` gets reasons to doubt
+    /// the results, before the run takes its time.
     ///
     /// # Errors
     /// [`RunError`]; the directory is created only for a run that begins.
@@ -127,7 +133,7 @@ impl Single {
         captures: &Captures,
         warn: &dyn Fn(&str),
         progress: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<(Summary, Vec<Captured>, SeriesSums), RunError> {
+    ) -> Result<(Summary, Vec<Captured>, PathBuf), RunError> {
         let prepare = |setup: &mut Setup| {
             captures.ask(setup)?;
             scenario.check(setup, backend)?;
@@ -136,8 +142,9 @@ impl Single {
         };
         let ran = run(scenario, backend, threads, &prepare, progress).inspect_err(|_| self.undo())?;
         let files = captures.write(&ran.setup, &ran.result)?;
-        let summary = self.write(&ran)?;
-        Ok((summary, files.publish()?, SeriesSums::of(&ran.result)))
+        let (summary, _alone) = self.put(&ran)?;
+        let captured = files.publish()?;
+        Ok((summary, captured, report_run(&self.directory, &SeriesSums::of(&ran.result))?))
     }
 
     /// Writes the result of the run: into the store, or, where it was interrupted, into the directory alone.
@@ -145,14 +152,20 @@ impl Single {
     /// # Errors
     /// [`RunError`] where it cannot be written.
     pub fn write(&self, ran: &Ran) -> Result<Summary, RunError> {
+        self.put(ran).map(|(summary, _)| summary)
+    }
+
+    /// As [`Single::write`]; also returns the right to write the tables.
+    fn put(&self, ran: &Ran) -> Result<(Summary, Option<Lock>), RunError> {
         if !self.directory.is_dir() {
             let message = format!("{} was moved or removed during the run", self.directory.display());
             return Err(ScenarioError::new(message).help("its results are lost; run it again").into());
         }
         let store = Store::open(&self.directory)?;
-        store.write_plan(&self.plan)?;
         if ran.result.interrupted {
-            return Ok(ran.write_part(&self.directory)?);
+            let alone = store.exclusive()?;
+            store.put_plan(&self.plan)?;
+            return Ok((ran.write_part(&self.directory)?, alone));
         }
         let aside = store.aside_unclaimed(self.run())?;
         disk::remove_directory(&aside.path).map_err(|error| store.refused(&error))?;
@@ -161,13 +174,15 @@ impl Single {
         // A run that another process has finished meanwhile stays, unless it is damaged.
         let replace = self.again || !is_intact(&store_directory(&self.directory, self.run()));
         store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace }])?;
-        self.show(&store)?;
-        Ok(summary)
+        Ok((summary, self.show(&store)?))
     }
 
-    fn show(&self, store: &Store) -> Result<(), RunError> {
-        let _alone = store.exclusive()?;
+    /// Makes the run the one that the directory shows, and returns the right to write there.
+    fn show(&self, store: &Store) -> Result<Option<Lock>, RunError> {
+        let alone = store.exclusive()?;
+        store.put_plan(&self.plan)?;
         store.name_runs(&self.plan)?;
-        Ok(show_run(&self.plan, &self.directory)?)
+        show_run(&self.plan, &self.directory)?;
+        Ok(alone)
     }
 }

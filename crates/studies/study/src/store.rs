@@ -12,7 +12,7 @@ use crate::{
 use anabranch_results::{
     FailedRun, Inputs, Manifest, OutputDir, PLAN, Plan, PlannedRun, ReportError, ResultKind, create_store, damage,
     disk::{self, NewFile},
-    failed_file, is_complete_run, is_key, named_run, store_directory, study_files, write_plan,
+    failed_file, is_complete_run, is_key, named_run, part_names, store_directory, study_files, write_plan,
 };
 use anabranch_scenario::{
     Scenario, ScenarioError,
@@ -123,6 +123,9 @@ pub(crate) fn is_due(directory: &Path, key: &str, again: Again) -> bool {
 pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     let name = directory.display();
     let elsewhere = |message: String| ScenarioError::new(message).help("give another directory with --out DIR");
+    if let Some(store) = store_around(directory) {
+        return Err(elsewhere(format!("{name} is a part of the results in {}", store.display())).into());
+    }
     let open = || OutputDir::keeping(directory, Inputs::of(inputs.to_vec()));
     let manifest = open()?.manifest().cloned();
     let kind = manifest.as_ref().map(Manifest::kind);
@@ -149,7 +152,7 @@ pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], rep
         Err(error) => return Err(error.into()),
     };
     let (same, version) = (there.ground == plan.ground, there.version == plan.version);
-    let has_runs = || there.runs.iter().any(|run| is_complete_run(&store_directory(directory, &run.run)));
+    let has_runs = || there.runs.iter().any(|run| store_directory(directory, &run.run).exists());
     if replace || same && version || !has_runs() {
         return Ok(());
     }
@@ -162,6 +165,15 @@ pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], rep
     };
     let help = "give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs";
     Err(ScenarioError::new(message).help(help).into())
+}
+
+/// Returns the store of which `directory` is a part that only its commands write.
+fn store_around(directory: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(directory).ok()?;
+    let is_part = |store: &&Path, part: &str| store.join(PLAN).exists() && part_names().any(|name| name == part);
+    let around = absolute.ancestors().zip(absolute.ancestors().skip(1));
+    let mut around = around.map(|(part, store)| (part.file_name().unwrap_or_default().to_string_lossy(), store));
+    around.find(|(part, store)| is_part(store, part)).map(|(_, store)| store.to_path_buf())
 }
 
 /// Adds to an error of the disk what is finished, and the remedy.
@@ -183,8 +195,18 @@ impl Store {
     /// Writes the plan, unless it is there.
     pub(crate) fn write_plan(&self, plan: &Plan) -> Result<(), RunError> {
         let _alone = self.exclusive()?;
-        if Plan::read(&self.directory).ok().flatten().is_none_or(|there| there != *plan) {
-            write_plan(plan, &self.directory)?;
+        self.put_plan(plan)
+    }
+
+    /// As [`Store::write_plan`], for a process that has the right to write the tables.
+    pub(crate) fn put_plan(&self, plan: &Plan) -> Result<(), RunError> {
+        let there = Plan::read(&self.directory).ok().flatten();
+        let mut plan = plan.clone();
+        if let (None, Some(there)) = (&plan.until_decided, there.as_ref().filter(|there| there.ground == plan.ground)) {
+            plan.decided_before = there.until_decided.clone().or_else(|| there.decided_before.clone());
+        }
+        if there.as_ref() != Some(&plan) {
+            write_plan(&plan, &self.directory)?;
         }
         Ok(())
     }
@@ -218,6 +240,8 @@ impl Store {
             disk::make_directories(folder)?;
             match fs::symlink_metadata(name) {
                 Ok(there) if there.is_symlink() => {}
+                // A copy for which links were followed.
+                Ok(_) if is_complete_run(name) => {}
                 Ok(_) => {
                     let found = format!("{} is no link to a run; move it away", name.display());
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, found));

@@ -155,8 +155,8 @@ impl RunData {
     /// Returns the mean over uplinks of what one flow puts on it most less what one puts there least, over the mean of all
     /// flows; `None` where uplinks were not counted.
     pub(super) fn uplink_spread(&self, from: &str) -> Option<f64> {
-        let of =
-            self.uplinks.iter().filter(|((own, _), _)| own.starts_with(from)).filter_map(|(_, flows)| spread(flows));
+        let of = self.uplinks.iter().filter(|((own, _), _)| from.is_empty() || is_named(own, from));
+        let of = of.filter_map(|(_, flows)| spread(flows));
         let spreads: Vec<f64> = of.collect();
         take(&spreads, Of::Mean)
     }
@@ -209,8 +209,8 @@ impl RunData {
                 && filter.tier.as_ref().is_none_or(|required| required == tier)
                 && filter.direction.as_ref().is_none_or(|required| required == direction)
                 && filter.failed.is_none_or(|required| required != fault.is_empty())
-                && filter.from.as_ref().is_none_or(|prefix| from.starts_with(prefix))
-                && filter.to.as_ref().is_none_or(|prefix| to.starts_with(prefix))
+                && filter.from.as_ref().is_none_or(|name| is_named(from, name))
+                && filter.to.as_ref().is_none_or(|name| is_named(to, name))
         };
         let mut values: Vec<f64> =
             self.links.iter().filter(fits).map(|link| link.values[place]).filter(|value| value.is_finite()).collect();
@@ -220,6 +220,11 @@ impl RunData {
             Some(of) => take(&values, of),
         }
     }
+}
+
+/// `name` is that of a node, or the beginning of several before a star: `host*`.
+fn is_named(node: &str, name: &str) -> bool {
+    name.strip_suffix('*').map_or(node == name, |begin| node.starts_with(begin))
 }
 
 pub(super) fn take(sorted: &[f64], of: Of) -> Option<f64> {
@@ -245,6 +250,12 @@ mod tests {
     fn the_spread_of_an_uplink_by_hand() {
         // 8, 10, 12 packets of three flows: (12 - 8) / 10.
         assert_eq!((spread(&[8.0, 10.0, 12.0]), spread(&[5.0; 4]), spread(&[])), (Some(0.4), Some(0.0), None));
+    }
+
+    #[test]
+    fn nodes_by_name() {
+        assert!(is_named("host1", "host1") && !is_named("host10", "host1"));
+        assert!(is_named("host10", "host1*") && is_named("host1", "host*") && !is_named("leaf1", "host*"));
     }
 
     #[test]

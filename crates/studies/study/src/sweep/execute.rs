@@ -12,7 +12,7 @@ use crate::{
 };
 use anabranch_random::name_key;
 use anabranch_report::{Sweep as Table, report_sweep};
-use anabranch_results::{FailedRun, Manifest, failed_file, is_complete_run, store_directory};
+use anabranch_results::{FailedRun, Manifest, check_files, failed_file, is_complete_run, store_directory};
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::path::{Path, PathBuf};
 
@@ -183,7 +183,8 @@ impl Execution<'_> {
         let digest = format!("{:016x}", name_key(&format!("{text} {standing}")));
         let page = directory.join("report.html");
         let there = Manifest::read(directory)?.is_some_and(|there| there.run_states == digest) && page.exists();
-        if there && self.again != Again::All {
+        let is_intact = || check_files(directory, |name| name != "report.html").is_ok_and(|found| found.is_empty());
+        if there && self.again != Again::All && is_intact() {
             return Ok(Table::read(directory)?.map(|table| (table, page)));
         }
         if !standing.contains('+') {

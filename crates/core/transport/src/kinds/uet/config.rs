@@ -160,7 +160,11 @@ impl Constants for UetConfig {
 
     fn short_window(&self, network: &Network) -> Option<(u64, u64)> {
         let packet = self.mtu + self.header;
-        let needed = network.packets_to_fill(packet, self.ack_every);
+        // Acknowledgements that the receiver's timer sends come after this many bytes more.
+        let delayed =
+            u128::from(network.bdp) * u128::from(self.ack_delay.ps()) / u128::from(network.base_rtt.ps().max(1));
+        let timed = u64::try_from((u128::from(network.bdp) + delayed).div_ceil(u128::from(packet))).unwrap_or(u64::MAX);
+        let needed = network.packets_to_fill(packet, self.ack_every).min(timed);
         (self.window / packet < needed).then(|| (self.window, (needed + 1).saturating_mul(packet)))
     }
 
