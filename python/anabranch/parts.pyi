@@ -680,7 +680,7 @@ class Wire(Part):
     chunks_under_way: int | None = None
     """With rc: maximum number of chunks in flight. Default: 1."""
     datapath: Literal["udp", "rc", "uc"] | None = None
-    """Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs" is an alias of "rc" until the next version. Default: "udp"."""
+    """Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device. Default: "udp"."""
     early_loss: str | None = None
     """Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much later has arrived. Default: "100us"."""
     ecn: bool | None = None

@@ -235,12 +235,14 @@ def test_losses_without_a_timeout_end_as_a_stall(tmp_path: Path) -> None:
 def test_results_of_others_are_not_replaced(tmp_path: Path) -> None:
     ab.run("tiny", out=tmp_path / "run")
     ab.run("tiny", out=tmp_path / "run")
-    with pytest.raises(ab.ScenarioError, match="contains other results"):
-        ab.run("tiny", seed=2, out=tmp_path / "run")
-    assert ab.run("tiny", seed=2, out=tmp_path / "run", replace=True).directory == tmp_path / "run"
-    ab.compare("tiny", ["ecmp"], out=tmp_path / "comparison")
-    with pytest.raises(ab.ScenarioError, match="contains a comparison"):
-        ab.run("tiny", out=tmp_path / "comparison")
+    size = {"workload.0.size": "8KiB"}
+    with pytest.raises(ab.ScenarioError, match="contains runs of another scenario"):
+        ab.run(ab.Scenario("tiny").with_(size), out=tmp_path / "run")
+    assert ab.run(ab.Scenario("tiny").with_(size), out=tmp_path / "run", replace=True).directory == tmp_path / "run"
+    # The same scenario adds to it.
+    ab.compare("tiny", ["prime"], seeds=2, out=tmp_path / "comparison")
+    assert ab.run("tiny", seed=3, out=tmp_path / "comparison").directory == tmp_path / "comparison"
+    assert len(ab.compare("tiny", ["prime"], seeds=3, out=tmp_path / "comparison").runs) == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")

@@ -243,8 +243,6 @@ def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
         assert error.place == "out" and words in str(error) and "--" not in str(error), str(error)
 
     rejected("another scenario", scenario="first-run", over={"topology.link_delay": ["1us"]})
-    ab.run("tiny", out=tmp_path / "run")
-    rejected("single run", out=tmp_path / "run")
     (tmp_path / "file").write_text("")
     rejected("is a file", out=tmp_path / "file")
     plan = json.loads((out / "plan.json").read_text())

@@ -101,11 +101,10 @@ pub(crate) fn run(
             scenario.foresight(setup, &SIMULATOR).into_iter().for_each(|warning| watch.note(&warning));
             single.as_ref().map_or(Ok(()), Single::begin)
         };
-        let ran = results::run(&scenario, &SIMULATOR, threads, &prepare, &mut |progress| watch.progress(0, progress))?;
+        let ran = results::run(&scenario, &SIMULATOR, threads, &prepare, &mut |progress| watch.progress(0, progress));
+        let ran = ran.and_then(|ran| if ran.result.interrupted { Err(RunError::Interrupted) } else { Ok(ran) });
+        let ran = ran.inspect_err(|_| single.iter().for_each(Single::undo))?;
         watch.finished(0);
-        if ran.result.interrupted {
-            return Err(RunError::Interrupted);
-        }
         if let Some(single) = &single {
             single.write(&ran)?;
         }

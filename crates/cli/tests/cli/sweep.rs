@@ -528,7 +528,7 @@ fn bounds_go_with_their_scenario() {
     assert!(!has_bound());
 }
 
-/// A run, comparisons and sweeps of one scenario add to one directory, in any order, and each shows what it is asked for.
+/// A run, comparisons and sweeps of one scenario add to one directory, in any order, and each shows its own part.
 #[test]
 fn every_command_adds_to_a_directory() {
     let folder = Folder::new("adds");

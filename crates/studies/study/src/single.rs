@@ -81,8 +81,8 @@ impl Single {
         Store::open(&self.directory)?.write_plan(&self.plan)
     }
 
-    /// Removes what [`Single::begin`] made, unless there was something before.
-    fn undo(&self) {
+    /// Removes what [`Single::begin`] made, unless there was something before: no run began.
+    pub fn undo(&self) {
         let mut parts = vec![self.directory.join("manifest.json"), self.directory.join(PLAN)];
         let is_file = |path: &PathBuf| path.is_file();
         let has_more =

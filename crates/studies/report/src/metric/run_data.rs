@@ -1,4 +1,4 @@
-//! What metrics need of a run: its summary and, where they ask for them, rows of flows, links and uplinks.
+//! What metrics need of a run: its summary and, for some of them, rows of flows, links and uplinks.
 
 use super::{ALL, COLUMNS, FLOW_COLUMNS, LinkFilter, Metric, Of};
 use anabranch_results::{error::ReportError, meta::FctKind, read::read_summary, summary::Summary, tables::Frame};
