@@ -516,6 +516,21 @@ fn commands_at_once_in_one_directory() {
     }
 }
 
+/// A damaged run is named and done again; a file of the user's named like a plan makes no store of its directory.
+#[test]
+fn damaged_runs_and_foreign_plans() {
+    let folder = Folder::new("damaged-run");
+    folder.file("plan.json", "mine");
+    let run = || folder.run(&words("run tiny --out runs/out"));
+    assert_eq!(code(&run()), 0);
+    let names = folder.entries("runs/out/runs");
+    let key = names.iter().find(|name| anabranch_results::is_key(name)).unwrap();
+    std::fs::write(folder.0.join("runs/out/runs").join(key).join("links.csv"), "").unwrap();
+    let again = run();
+    assert!(code(&again) == 0 && stderr(&again).contains("the run is done again"), "{}", stderr(&again));
+    assert_eq!(code(&folder.run(&["verify", "runs/out"])), 0);
+}
+
 /// Bounds belong to a scenario: they are not held against another's numbers in the same directory.
 #[test]
 fn bounds_go_with_their_scenario() {

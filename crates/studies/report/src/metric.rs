@@ -278,7 +278,9 @@ impl Metric {
     /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
         if self.is_of_times() && run.has_unfinished_flows(workload, bin) {
-            return Some(f64::INFINITY);
+            // A rate over what ended says nothing of the rest.
+            let is_rate = matches!(&self.kind, Kind::Path(path) if path.ends_with("_bps"));
+            return (!is_rate).then_some(f64::INFINITY);
         }
         if (bin != ALL && !self.is_per_bin()) || (workload != ALL && !self.is_per_workload()) {
             return None;

@@ -7,13 +7,13 @@ use crate::{
     pcap::{Captured, Captures},
     results::{Ran, run},
     run_key,
-    store::{Store, Written, replaceable},
+    store::{Aside, Store, Written, replaceable},
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{SeriesSums, report, report_run};
 use anabranch_results::{
-    Attempt, Formats, PLAN, Plan, PlannedRun, Summary, damage, disk, is_complete_run, is_intact, read_summary,
-    show_run, store_directory,
+    Attempt, Formats, PLAN, Plan, PlannedRun, Summary, damage, disk, is_complete_run, read_summary, show_run,
+    store_directory,
 };
 use anabranch_scenario::{
     ScenarioError,
@@ -22,18 +22,21 @@ use anabranch_scenario::{
     scenario::Scenario,
 };
 use std::{
+    cell::RefCell,
     fs,
     path::{Path, PathBuf},
 };
 
 /// The directory of one run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Single {
     directory: PathBuf,
     plan: Plan,
     again: bool,
     /// `true` if the directory had results before.
     was_there: bool,
+    /// The directory for the files of a run that has begun.
+    aside: RefCell<Option<Aside>>,
 }
 
 impl Single {
@@ -70,7 +73,13 @@ impl Single {
         };
         replaceable(directory, &plan, &scenario.inputs(), permission.replace)?;
         let was_there = fs::symlink_metadata(directory.join("manifest.json")).is_ok();
-        Ok(Single { directory: directory.to_path_buf(), plan, again: permission.again, was_there })
+        Ok(Single {
+            directory: directory.to_path_buf(),
+            plan,
+            again: permission.again,
+            was_there,
+            aside: RefCell::default(),
+        })
     }
 
     /// Creates the store before the run begins, so that a disk that cannot be written is found first.
@@ -78,11 +87,15 @@ impl Single {
     /// # Errors
     /// [`RunError`] where the directory cannot be written.
     pub fn begin(&self) -> Result<(), RunError> {
-        Store::open(&self.directory)?.write_plan(&self.plan)
+        let store = Store::open(&self.directory)?;
+        // Others see that a run is under way here.
+        *self.aside.borrow_mut() = Some(store.aside_unclaimed(self.run())?);
+        store.write_plan(&self.plan)
     }
 
     /// Removes what [`Single::begin`] made, unless there was something before: no run began.
     pub fn undo(&self) {
+        self.aside.take();
         let mut parts = vec![self.directory.join("manifest.json"), self.directory.join(PLAN)];
         let is_file = |path: &PathBuf| path.is_file();
         let has_more =
@@ -107,11 +120,10 @@ impl Single {
     /// [`RunError`] where it cannot be read or shown.
     pub fn finished(&self, observer: &dyn Fn(&str)) -> Result<Option<(Summary, PathBuf)>, RunError> {
         let place = store_directory(&self.directory, self.run());
-        if self.again || !is_complete_run(&place) {
-            return Ok(None);
-        }
-        if let Some(found) = damage(&place) {
+        if let Some(found) = damage(&place).filter(|_| !self.again) {
             observer(&format!("{found}; the run is done again"));
+        }
+        if self.again || !is_complete_run(&place) {
             return Ok(None);
         }
         let store = Store::open(&self.directory)?;
@@ -167,13 +179,15 @@ impl Single {
             store.put_plan(&self.plan)?;
             return Ok((ran.write_part(&self.directory)?, alone));
         }
-        let aside = store.aside_unclaimed(self.run())?;
+        let aside = match self.aside.take() {
+            Some(aside) if aside.path.is_dir() => aside,
+            _ => store.aside_unclaimed(self.run())?,
+        };
         disk::remove_directory(&aside.path).map_err(|error| store.refused(&error))?;
         let attempt = Attempt { host: store.host.clone(), attempts: 1 };
         let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt)?;
-        // A run that another process has finished meanwhile stays, unless it is damaged.
-        let replace = self.again || !is_intact(&store_directory(&self.directory, self.run()));
-        store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace }])?;
+        // A run that another process has finished meanwhile stays.
+        store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace: self.again }])?;
         Ok((summary, self.show(&store)?))
     }
 

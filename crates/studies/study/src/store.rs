@@ -118,7 +118,7 @@ pub(crate) fn is_due(directory: &Path, key: &str, again: Again) -> bool {
     }
 }
 
-/// Refuses a directory with files of others or with a single run and, without `replace`, one whose plan is of another
+/// Refuses a directory with files of others, a part of a store and, without `replace`, one whose plan is of another
 /// scenario or version. Files of the same plan, begun by another process, are listed by a newer manifest.
 pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     let name = directory.display();
@@ -170,7 +170,8 @@ pub(crate) fn replaceable(directory: &Path, plan: &Plan, inputs: &[PathBuf], rep
 /// Returns the store of which `directory` is a part that only its commands write.
 fn store_around(directory: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(directory).ok()?;
-    let is_part = |store: &&Path, part: &str| store.join(PLAN).exists() && part_names().any(|name| name == part);
+    let is_store = |path: &Path| Manifest::read(path).ok().flatten().is_some_and(|there| there.file(PLAN).is_some());
+    let is_part = |store: &&Path, part: &str| part_names().any(|name| name == part) && is_store(store);
     let around = absolute.ancestors().zip(absolute.ancestors().skip(1));
     let mut around = around.map(|(part, store)| (part.file_name().unwrap_or_default().to_string_lossy(), store));
     around.find(|(part, store)| is_part(store, part)).map(|(_, store)| store.to_path_buf())
