@@ -7,8 +7,7 @@ mod common;
 
 use anabranch_outcome::RunRows;
 use anabranch_report::report;
-use anabranch_results::Formats;
-use anabranch_results::{LinkFault, ReportError, RunMeta, WorkloadMeta};
+use anabranch_results::{Formats, LinkFault, ReportError, RunMeta, WorkloadMeta};
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};

@@ -8,8 +8,7 @@ use crate::{
     store::{Again, Claim, Store, Written},
 };
 use anabranch_backend::Progress;
-use anabranch_results::Formats;
-use anabranch_results::{Attempt, disk};
+use anabranch_results::{Attempt, Formats, disk};
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::{
     path::Path,

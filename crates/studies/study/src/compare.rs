@@ -16,10 +16,9 @@ use crate::{
 use anabranch_backend::Setup;
 use anabranch_report::{Comparison, Side, report, write_comparison};
 use anabranch_results::{
-    ColumnKind, FailedRun, Label, Limits, Member, Plan, PlannedRun, Summary, read_limits, read_summary,
-    store_directory, write_limits,
+    ColumnKind, FailedRun, Formats, Label, Limits, Member, Plan, PlannedRun, Summary, gather_runs, read_limits,
+    read_summary, store_directory, write_limits,
 };
-use anabranch_results::{Formats, gather_runs};
 use anabranch_scenario::{
     backend::BackendEntry,
     error::ScenarioError,

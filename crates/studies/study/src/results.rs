@@ -5,9 +5,9 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_results::{
-    Attempt, CollectiveMeta, Content, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary, WorkloadMeta,
+    Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary,
+    WorkloadMeta, write_fresh_run, write_run_to_draw,
 };
-use anabranch_results::{Formats, write_fresh_run, write_run_to_draw};
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},

@@ -1,9 +1,9 @@
 use crate::comparison::{ALL, Comparison, METRICS};
-use anabranch_results::plan::Plan;
 use anabranch_results::{
     error::ReportError,
     json::read_json,
     names::{ATTEMPT, store_directory},
+    plan::Plan,
     read::read_summary,
     store::{Attempt, FailedRun, is_complete_run},
     summary::{RunStatus, Summary},

@@ -2,8 +2,7 @@
 
 use crate::common::{self, flow, meta, one_flow as summary, result, unfinish};
 use anabranch_report::{Assertion, Comparison};
-use anabranch_results::Formats;
-use anabranch_results::Summary;
+use anabranch_results::{Formats, Summary};
 use anabranch_units::Time;
 use std::path::PathBuf;
 

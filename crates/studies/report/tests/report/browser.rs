@@ -4,9 +4,8 @@ use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{report, write_view};
-use anabranch_results::Formats;
 use anabranch_results::{
-    Axis, Inputs, LinkFault, OutputFile, Plan, PlannedRun, WorkloadMeta, store_directory, write_plan,
+    Axis, Formats, Inputs, LinkFault, OutputFile, Plan, PlannedRun, WorkloadMeta, store_directory, write_plan,
 };
 use anabranch_units::Time;
 use std::{

@@ -3,8 +3,7 @@
 use crate::common::{self, flow, meta, provenance, result, unfinish};
 use anabranch_outcome::{FlowDelays, FlowRow, RunRows};
 use anabranch_report::report;
-use anabranch_results::Formats;
-use anabranch_results::Summary;
+use anabranch_results::{Formats, Summary};
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use std::fs;

@@ -3,8 +3,7 @@
 use crate::common::{self, Behaviour, SCHEMES, add_measurements, flow, link, meta, names, provenance, result, run};
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{ALL, Comparison, headlines, report, report_pooled};
-use anabranch_results::Formats;
-use anabranch_results::{LinkFault, RunMeta, Summary, WorkloadMeta};
+use anabranch_results::{Formats, LinkFault, RunMeta, Summary, WorkloadMeta};
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -4,8 +4,7 @@
 use crate::common::{self, SCHEMES, add_measurements, flow, meta, provenance, run};
 use anabranch_outcome::RunRows;
 use anabranch_report::export_perfetto;
-use anabranch_results::Formats;
-use anabranch_results::{LinkFault, Provenance, RunMeta, WorkloadMeta};
+use anabranch_results::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta};
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use std::{collections::BTreeMap, fs, path::Path, process::Command};

@@ -3,8 +3,7 @@
 use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
 use anabranch_outcome::{Measures, PortSeries, RunResult};
 use anabranch_report::{SeriesSums, read_comparison, report, report_run};
-use anabranch_results::Formats;
-use anabranch_results::{Manifest, ReportError, Summary};
+use anabranch_results::{Formats, Manifest, ReportError, Summary};
 use anabranch_testkit::folder;
 use std::{fs, path::Path};
 

@@ -3,8 +3,7 @@
 use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use anabranch_outcome::RunRows;
 use anabranch_report::{FigureStyle, report, report_styled};
-use anabranch_results::Formats;
-use anabranch_results::{Manifest, RunMeta, Summary};
+use anabranch_results::{Formats, Manifest, RunMeta, Summary};
 use anabranch_testkit::folder;
 use std::{
     collections::BTreeSet,

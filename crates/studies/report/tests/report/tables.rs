@@ -2,8 +2,7 @@
 
 use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use anabranch_outcome::{Measures, RunResult};
-use anabranch_results::Formats;
-use anabranch_results::{Frame, Manifest, ReportError, TABLES};
+use anabranch_results::{Formats, Frame, Manifest, ReportError, TABLES};
 use anabranch_testkit::folder;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::{collections::BTreeSet, fs, path::Path};

@@ -6,8 +6,7 @@ use anabranch_outcome::{
     TraceRow,
 };
 use anabranch_report::{report, viewed_runs, write_view, write_view_into};
-use anabranch_results::Formats;
-use anabranch_results::{Inputs, LinkFault, Manifest, OutputFile, ReportError};
+use anabranch_results::{Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError};
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -7,10 +7,9 @@ use anabranch_outcome::{
 };
 use anabranch_random::Stream;
 use anabranch_report::Comparison;
-use anabranch_results::Formats;
 use anabranch_results::{
-    FctKind, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name, store_directory,
-    write_plan,
+    FctKind, Formats, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name,
+    store_directory, write_plan,
 };
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
