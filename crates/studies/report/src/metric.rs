@@ -278,7 +278,7 @@ impl Metric {
     /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
         if self.is_of_times() && run.has_unfinished_flows(workload, bin) {
-            // A rate over what ended says nothing of the rest.
+            // A rate over what ended excludes the rest.
             let is_rate = matches!(&self.kind, Kind::Path(path) if path.ends_with("_bps"));
             return (!is_rate).then_some(f64::INFINITY);
         }
