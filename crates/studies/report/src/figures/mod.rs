@@ -35,7 +35,7 @@ pub(crate) use files::{BOLD, FigureFiles, REGULAR, stage_style};
 pub(crate) use layout::{Layout, PAGE as PAGE_LAYOUT, style_folder};
 pub(crate) use model::{FigureKind, Rows, View};
 pub use palette::{LineStyle, line_styles};
-pub(crate) use palette::{Paint, colours, heat};
+pub(crate) use palette::{Paint, colours, heat, with_series};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use scale::{Scale, places, plain};
 pub(crate) use sheet::{Grid, Key, Panels, Sheet, column};

@@ -1,5 +1,5 @@
-//! Colours of Okabe and Ito (2008), which are distinguishable with every common form of colour vision, with a dash pattern
-//! and a marker each, so that lines differ in grey as well. A scheme's name decides them, regardless of what it is compared with.
+//! Colours that are distinguishable with every common form of colour vision, with a dash pattern each, so that lines differ in
+//! grey as well. A scheme's name decides them where no other of the figure has them.
 
 /// On the page a style sheet replaces all colours but [`Paint::Fixed`], so that figures follow a dark theme.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,58 +14,69 @@ pub(crate) enum Paint {
     None,
 }
 
-/// Grey replaces Okabe and Ito's yellow, which is too faint on white.
-pub(crate) const SERIES: [&str; 8] =
-    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8C8C8C"];
+/// Colours of series on white, and on the dark page: twelve, of which any two differ by 0.07 in Oklab with every form of colour
+/// vision (`colours_differ_with_every_form_of_colour_vision`). The first seven are those of Okabe and Ito but their yellow, which is too
+/// faint on white; a search over all colours found the others.
+pub(crate) const SERIES: [&str; 12] = [
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#965A4B", "#3C00E1", "#5A0096",
+    "#96003C", "#F00FFF",
+];
+const DARK_SERIES: [&str; SERIES.len()] = [
+    "#69A5D2", "#F07800", "#1ED296", "#C38796", "#F0B42D", "#A5D2E1", "#F0F0F0", "#C3694B", "#695AFF", "#A54BC3",
+    "#D21E78", "#B478FF",
+];
 
-const DASHES: [&str; 4] = ["", "6 3", "2 2.5", "8 3 2 3"];
-/// Number of markers. The first forms of a colour differ in dash pattern and marker, the next ones in the pair of both.
-const FORMS: usize = 4;
+/// A pattern for each colour, since lines differ by it alone in grey.
+const DASHES: [&str; SERIES.len()] = [
+    "",
+    "6 3",
+    "2 2.5",
+    "8 3 2 3",
+    "12 4",
+    "4 1.5",
+    "1 4",
+    "8 2 1 2 1 2",
+    "14 3 4 3",
+    "5 6",
+    "10 2 2 2 2 2 2 2",
+    "2 2 5 2",
+];
+const MARKERS: usize = 4;
 
-/// Line styles of the schemes that papers compare, so that those of one paper differ in colour,
-/// and those of one family share it. A style is the colour's number plus
-/// eight times its form; schemes that no paper compares may share one.
+/// Colours of the schemes that papers compare, so that those of one paper differ. Others have one by a hash of their name.
 const KNOWN: &[(&str, usize)] = &[
     ("prime", 0),
+    ("conweave", 0),
+    ("spritz-spray", 0),
     ("hopper", 1),
-    ("hf2t", 2),
+    ("ar", 1),
+    ("minimal", 1),
+    ("reps", 2),
+    ("conga", 2),
     ("spritz-scout", 3),
+    ("flowbender", 3),
+    ("strack", 3),
     ("ops", 4),
+    ("qp-spray", 4),
+    ("nccl", 4),
     ("letflow", 5),
-    ("plb", 6),
-    ("ecmp", 7),
-    ("co-prime", 8),
-    ("strack", 9),
-    ("reps", 10),
-    ("mixed", 11),
-    ("rr", 12),
-    ("bitmap", 13),
-    ("ar", 14),
-    ("rps", 15),
-    ("conweave", 16),
-    ("conga", 17),
-    ("flowlet", 18),
-    ("flowbender", 19),
-    ("drill", 20),
-    ("ugal-l", 21),
-    ("valiant", 22),
-    ("minimal", 23),
-    ("spritz-spray", 24),
-    ("flicr", 25),
-    ("spritz-coarse", 26),
-    ("qp-spray", 27),
-    ("ops-u", 28),
-    ("ugal-g", 29),
-    ("packet-random", 30),
-    ("rr-host", 31),
-    ("spritz-scout-u", 11),
-    ("spritz-scout-w", 19),
-    ("spritz-spray-u", 16),
-    ("spritz-spray-w", 8),
-    ("flicr-u", 17),
-    ("flicr-w", 9),
-    ("ops-w", 20),
-    ("nccl", 27),
+    ("co-prime", 5),
+    ("ugal-l", 5),
+    ("ecmp", 6),
+    ("rr", 7),
+    ("drill", 7),
+    ("valiant", 7),
+    ("bitmap", 8),
+    ("flowlet", 8),
+    ("flicr", 8),
+    ("hf2t", 9),
+    ("mixed", 9),
+    ("spritz-coarse", 9),
+    ("plb", 10),
+    ("rr-host", 10),
+    ("rps", 11),
+    ("packet-random", 11),
+    ("ugal-g", 11),
 ];
 
 /// Colour, dash pattern and marker of a line.
@@ -81,37 +92,48 @@ pub struct LineStyle {
 
 /// Returns the styles of the schemes of a figure, in their order.
 ///
-/// The colour follows from a scheme's name alone. Schemes of one colour in one figure differ in dash pattern and marker.
+/// Up to twelve have a colour and a dash pattern each; of more, any two differ in one of the two at least. A scheme of the literature
+/// has its colour in every figure in which no earlier one has it.
 pub fn line_styles<N: AsRef<str>>(names: &[N]) -> Vec<LineStyle> {
     let style = |style| LineStyle { colour: SERIES[style % SERIES.len()], dash: dash(style), marker: marker(style) };
     numbers(names).into_iter().map(style).collect()
 }
 
-/// Number of a name's style and `true` if it is of [`KNOWN`]. Letter case and what follows a comma (the values of a sweep's
+/// Preferred colour of a name, and `true` if it is of [`KNOWN`]. Letter case and what follows a comma (the values of a sweep's
 /// keys) do not count.
-fn own_style(name: &str) -> (usize, bool) {
+fn preferred(name: &str) -> (usize, bool) {
     let name = name.split(", ").next().unwrap_or(name).to_lowercase();
     match KNOWN.iter().find(|(known, _)| *known == name) {
-        Some((_, style)) => (*style, true),
-        None => {
-            let hash = blake3::hash(name.as_bytes());
-            let number = u64::from_le_bytes(std::array::from_fn(|i| hash.as_bytes()[i]));
-            ((number % (SERIES.len() * FORMS) as u64) as usize, false)
-        }
+        Some((_, colour)) => (*colour, true),
+        None => (usize::from(blake3::hash(name.as_bytes()).as_bytes()[0]) % SERIES.len(), false),
     }
 }
 
-/// Returns the number of each name's style, no number twice. Known schemes keep theirs.
+/// Returns the number of each name's style, no number twice: its colour plus the number of colours times the round in which it
+/// was chosen. Each round gives every colour once, first to known schemes.
 pub(crate) fn numbers<N: AsRef<str>>(names: &[N]) -> Vec<usize> {
-    let own: Vec<(usize, bool)> = names.iter().map(|name| own_style(name.as_ref())).collect();
+    let own: Vec<(usize, bool)> = names.iter().map(|name| preferred(name.as_ref())).collect();
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    order.sort_by_key(|place| !own[*place].1);
     let mut numbers = vec![0; own.len()];
-    let mut taken = std::collections::BTreeSet::new();
-    for known in [true, false] {
-        for (place, (style, _)) in own.iter().enumerate().filter(|(_, own)| own.1 == known) {
-            let form = style / SERIES.len();
-            let forms = (form..FORMS).chain(0..form).chain(FORMS..);
-            let free = forms.map(|form| style % SERIES.len() + form * SERIES.len()).find(|style| taken.insert(*style));
-            numbers[place] = free.unwrap_or(*style);
+    for (round, chosen) in order.chunks(SERIES.len()).enumerate() {
+        let mut taken = [false; SERIES.len()];
+        // Preferences before the rest, so that nobody's is taken by a name whose own was.
+        let mut later = vec![];
+        let mut give = |place: usize, colour: usize, taken: &mut [bool]| {
+            taken[colour] = true;
+            numbers[place] = colour + round * SERIES.len();
+        };
+        for &place in chosen {
+            match taken[own[place].0] {
+                true => later.push(place),
+                false => give(place, own[place].0, &mut taken),
+            }
+        }
+        for place in later {
+            let free =
+                (0..SERIES.len()).map(|step| (own[place].0 + step) % SERIES.len()).find(|colour| !taken[*colour]);
+            give(place, free.unwrap_or(own[place].0), &mut taken);
         }
     }
     numbers
@@ -147,14 +169,29 @@ impl Paint {
     }
 }
 
-/// Neighbouring colours share a dash pattern but not a marker, so that all eight differ in grey too.
 pub(crate) fn dash(style: usize) -> &'static str {
-    let form = style / SERIES.len();
-    DASHES[(style % SERIES.len() / 2 + form + form / FORMS) % DASHES.len()]
+    DASHES[(style + style / SERIES.len()) % DASHES.len()]
 }
 
 pub(crate) fn marker(style: usize) -> usize {
-    (style % SERIES.len() + style / SERIES.len()) % FORMS
+    (style + style / SERIES.len()) % MARKERS
+}
+
+/// Returns a style sheet with the colours of the series as variables (`--s0` for the prefix `s`) and classes.
+pub(crate) fn with_series(sheet: &str, prefix: &str) -> String {
+    let variables = |colours: &[&str]| {
+        let each = colours.iter().enumerate().map(|(number, colour)| format!("--{prefix}{number}: {colour};"));
+        each.collect::<Vec<_>>().join(" ")
+    };
+    let classes = |number| {
+        format!(
+            ".dot{number} {{ background: var(--s{number}); }} .f-s{number} {{ fill: var(--s{number}); }} .l-s{number} {{ stroke: var(--s{number}); }}\n"
+        )
+    };
+    sheet
+        .replace("/*light series*/", &variables(&SERIES))
+        .replace("/*dark series*/", &variables(&DARK_SERIES))
+        .replace("/*series*/\n", &(0..SERIES.len()).map(classes).collect::<String>())
 }
 
 /// Viridis (Smith and van der Walt, 2015): perceptually uniform, also in greyscale.
@@ -184,37 +221,103 @@ pub(crate) fn heat(share: f64) -> Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn colour_of_a_scheme_is_the_same_in_every_comparison() {
-        let alone = |name: &str| line_styles(&[name])[0].clone();
-        for (name, _) in KNOWN {
-            for others in [vec!["ecmp", "ops"], vec!["mine", "PRIME", "hopper, load = 0.5"], vec!["a", "b", "c", "d"]] {
-                let all: Vec<&str> = others.iter().copied().chain([*name]).collect();
-                assert_eq!(line_styles(&all).last().unwrap().colour, alone(name).colour, "{name} beside {others:?}");
-            }
-        }
-        assert_eq!(alone("mine").colour, line_styles(&["ecmp", "mine"])[1].colour);
-        assert_eq!(alone("PRIME, load = 0.5"), alone("prime"));
+    /// Views of Machado, Oliveira and Fernandes (2009, severity 1): normal, protanopia, deuteranopia, tritanopia.
+    const VIEWS: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    ];
+    type Triple = [f64; 3];
+
+    fn times(matrix: &[Triple; 3], of: Triple) -> Triple {
+        matrix.map(|row| row.iter().zip(of).map(|(a, b)| a * b).sum())
+    }
+
+    /// Linear light of a colour.
+    fn linear(colour: &str) -> Triple {
+        std::array::from_fn(|i| {
+            let value = f64::from(u8::from_str_radix(&colour[1 + 2 * i..3 + 2 * i], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    /// Ottosson (2020).
+    fn oklab(light: Triple) -> Triple {
+        let cones = [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ];
+        let opponents = [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ];
+        times(&opponents, times(&cones, light).map(f64::cbrt))
+    }
+
+    /// Least distance of two colours over all forms of vision.
+    fn distance(a: &str, b: &str) -> f64 {
+        let seen = |view, colour| oklab(times(view, linear(colour)).map(|light| light.clamp(0.0, 1.0)));
+        let far = |view| seen(view, a).iter().zip(seen(view, b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        VIEWS.iter().map(far).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Contrast as WCAG 2.2 defines it.
+    fn contrast(a: &str, b: &str) -> f64 {
+        let luminance = |colour| linear(colour).iter().zip([0.2126, 0.7152, 0.0722]).map(|(a, b)| a * b).sum::<f64>();
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        a.max(b) / a.min(b)
     }
 
     #[test]
-    fn lines_of_one_figure_differ() {
-        let names: Vec<String> = (0..32).map(|number| format!("variant {number}")).collect();
-        for names in [&names[..12], &["prime".into(), "prime, a = 1".into(), "prime, a = 2".into()]] {
-            let styles = line_styles(names);
-            for (at, style) in styles.iter().enumerate() {
-                assert!(!styles[..at].contains(style), "{}: {style:?}", names[at]);
+    fn colours_differ_with_every_form_of_colour_vision() {
+        for (series, paper) in [(SERIES, "#ffffff"), (DARK_SERIES, "#161a20")] {
+            for (at, colour) in series.iter().enumerate() {
+                // Okabe and Ito's orange has 2.25 on white.
+                assert!(contrast(colour, paper) > 2.2, "{colour} on {paper}: {}", contrast(colour, paper));
+                for other in &series[..at] {
+                    assert!(distance(colour, other) > 0.07, "{colour} and {other}: {}", distance(colour, other));
+                }
             }
         }
-        let known: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
-        assert_eq!(numbers(&known[..32]), KNOWN[..32].iter().map(|(_, style)| *style).collect::<Vec<_>>());
-        // In grey, the first eight still differ.
-        let grey: std::collections::BTreeSet<(&str, usize)> =
-            (0..8).map(|style| (dash(style), marker(style))).collect();
-        assert_eq!(grey.len(), 8);
-        // More names than styles still have numbers of their own: a click isolates one of them.
-        let many: Vec<String> = (0..100).map(|number| format!("s{number}")).collect();
-        assert_eq!(numbers(&many).into_iter().collect::<std::collections::BTreeSet<_>>().len(), 100);
+    }
+
+    fn names() -> impl Strategy<Value = Vec<String>> {
+        let known = prop::sample::select(KNOWN).prop_map(|(name, _)| name.to_string());
+        let name = prop_oneof![known.clone(), "[a-z]{1,6}", known.prop_map(|name| format!("{name}, load = 0.5"))];
+        prop::collection::vec(name, 1..60)
+    }
+
+    proptest! {
+        /// Any figure: no two of up to twelve series share a colour or a dash pattern, and no two of more share both.
+        #[test]
+        fn series_of_one_figure_differ(names in names()) {
+            let styles = line_styles(&names);
+            for (at, one) in styles.iter().enumerate() {
+                for (other, name) in styles[..at].iter().zip(&names) {
+                    let (colour, dash) = (one.colour == other.colour, one.dash == other.dash);
+                    prop_assert!(!(colour && dash), "{} and {name}: {one:?}", names[at]);
+                    prop_assert!(names.len() > SERIES.len() || !(colour || dash), "{} and {name}: {one:?}", names[at]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schemes_of_one_paper_keep_their_colours() {
+        for paper in [
+            "prime reps ops ecmp ar co-prime plb rr bitmap mixed strack rps",
+            "hopper conweave flowbender conga letflow ecmp flowlet qp-spray plb drill",
+            "hf2t conweave conga letflow ecmp drill",
+            "spritz-scout spritz-spray minimal valiant ugal-l ugal-g ecmp ops flicr reps spritz-coarse",
+        ] {
+            let names: Vec<&str> = paper.split(' ').collect();
+            assert_eq!(colours(&names), names.iter().map(|name| preferred(name).0).collect::<Vec<_>>(), "{paper}");
+        }
+        assert_eq!(line_styles(&["PRIME, load = 0.5"]), line_styles(&["prime"]));
     }
 }

@@ -1,4 +1,4 @@
-use crate::figures::{BOLD, Figure, FigureFiles, REGULAR};
+use crate::figures::{BOLD, Figure, FigureFiles, REGULAR, with_series};
 use anabranch_results::{error::ReportError, names::PAGE};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
@@ -14,7 +14,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     let shared = context! {
-        style => Value::from_safe_string(STYLE.to_string()),
+        style => Value::from_safe_string(with_series(STYLE, "s")),
         script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
         fonts => fonts(),
     };

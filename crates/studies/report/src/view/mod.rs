@@ -93,14 +93,12 @@ pub fn write_view(runs: &[PathBuf], out: &OutputFile) -> Result<(), ReportError>
 }
 
 fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
-    let mut blocks = vec![];
-    let mut title = String::new();
-    for dir in runs {
-        let Some(summary) = read_summary(dir)? else { return Err(ReportError::NoResults { path: dir.clone() }) };
-        title = summary.scenario.clone();
-        blocks.push(block(dir, &summary)?);
-    }
-    page::render(&title, &blocks)
+    let read = |dir: &PathBuf| read_summary(dir)?.ok_or_else(|| ReportError::NoResults { path: dir.clone() });
+    let summaries = runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let schemes: Vec<&str> = summaries.iter().map(|summary| summary.scheme.as_str()).collect();
+    let each = runs.iter().zip(&summaries).zip(colours(&schemes));
+    let blocks = each.map(|((dir, summary), colour)| block(dir, summary, colour)).collect::<Result<Vec<_>, _>>()?;
+    page::render(summaries.last().map_or("", |summary| &summary.scenario), &blocks)
 }
 
 /// Writes `view.html` into `dir`, lists it in the manifest, links to it from the report, and returns the page's path.
@@ -129,7 +127,7 @@ pub(crate) fn with_link(report: &str) -> String {
     report.replacen(page::NO_LINK, page::LINK, 1).replace(page::HIDDEN, page::SHOWN)
 }
 
-fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
+fn block(dir: &Path, summary: &Summary, colour: usize) -> Result<String, ReportError> {
     let Some(table) = TABLES.iter().find(|table| table.name == "links") else { return Ok(String::new()) };
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let links = Frame::read(dir, "links", &names)?.filter(|links| links.rows() > 0);
@@ -169,7 +167,7 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     if let Some(flows) = &flows {
         hosts(&mut pack, flows, &fabric);
     }
-    let mut facts = facts(dir, summary, &fabric)?;
+    let mut facts = facts(dir, summary, colour, &fabric)?;
     if let (Some(trace), Some(flows)) = (Trace::read(dir, &fabric)?, &flows) {
         facts.insert("trace".into(), trace.pack(&mut pack, flows));
     }
@@ -247,13 +245,13 @@ fn hosts(pack: &mut Pack, flows: &Frame, fabric: &Fabric) {
     pack.real("node.slowdown_max", hosts.iter().map(|host| host.slowest));
 }
 
-fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, Value>, ReportError> {
+fn facts(dir: &Path, summary: &Summary, colour: usize, fabric: &Fabric) -> Result<Map<String, Value>, ReportError> {
     let manifest = Manifest::read(dir)?.unwrap_or_default();
     let faults = fabric.faults.iter().map(|f| json!({ "at_ps": f.at.ps(), "what": f.what, "links": f.links }));
     let facts = json!({
         "scenario": summary.scenario,
         "scheme": summary.scheme,
-        "colour": colours(&[&summary.scheme])[0],
+        "colour": colour,
         // As text: numbers in JavaScript are exact up to 2^53.
         "seed": summary.seed.to_string(),
         "version": summary.version,

@@ -1,4 +1,4 @@
-use crate::page::parts::fonts;
+use crate::{figures::with_series, page::parts::fonts};
 use anabranch_results::error::ReportError;
 use minijinja::{AutoEscape, Environment, Value, context};
 
@@ -33,7 +33,7 @@ pub(super) fn render(title: &str, blocks: &[String]) -> Result<String, ReportErr
     environment.add_template("view.html", TEMPLATE).map_err(wrong)?;
     let page = context! {
         mark => Value::from_safe_string(MARK.to_string()),
-        style => Value::from_safe_string(STYLE.to_string()),
+        style => Value::from_safe_string(with_series(STYLE, "c")),
         fonts => fonts(),
         title => title,
         blocks => blocks.iter().map(|block| Value::from_safe_string(block.clone())).collect::<Vec<_>>(),

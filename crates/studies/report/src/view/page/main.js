@@ -26,7 +26,6 @@ class App {
     const [run] = runs;
     const count = (number, word) => `${number.toLocaleString("en")} ${word}`;
     for (const run of runs) document.documentElement.style.setProperty(`--s${run.number}`, `var(--c${run.facts.colour})`);
-    document.documentElement.classList.toggle("alike", runs.length > 1 && runs[0].facts.colour === runs[1].facts.colour);
     document.getElementById("what").textContent = [...(runs.length > 1 ? [] : [run.facts.scheme, `seed ${run.facts.seed}`]), count(run.facts.hosts, "hosts"), count(run.facts.switches, "switches"), count(run.links, "directed links")].join(" \u00b7 ");
     stage.classList.toggle("alone", runs.length < 2);
     this.packets = runs.some((run) => run.facts.trace) ? new Packets(this, document.getElementById("flows")) : null;
