@@ -2,7 +2,7 @@
 
 use crate::common::Folder;
 use anabranch_results::{
-    FindingKind, check_files, damage,
+    FindingKind, Verified, check_files, damage,
     disk::{self, Operation},
     is_data, verify,
 };
@@ -34,6 +34,9 @@ fn command(words: &[&str], out: &Path) -> u8 {
         anabranch::BACKENDS,
     )
 }
+
+/// Disks that are examined side by side.
+const WORKERS: usize = 2;
 
 const RUN: &[&str] = &["run", "tiny", "--threads", "1"];
 const OTHER_RUN: &[&str] = &["run", "tiny", "--threads", "1", "--seed", "7", "--replace"];
@@ -89,7 +92,7 @@ fn recorded(words: &[&str], out: &Path) -> Vec<LoggedOperation> {
     Arc::try_unwrap(log).unwrap().into_inner().unwrap()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     Directory,
     /// Number of its target.
@@ -266,10 +269,11 @@ impl Disk {
     }
 }
 
-fn wrong(out: &Path) -> Vec<String> {
+/// `None`: there are no results.
+fn wrong(out: &Path, verified: Option<&Verified>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let Ok(verified) = verify(out) else { return wrong };
-    for finding in verified.findings {
+    let Some(verified) = verified else { return wrong };
+    for finding in &verified.findings {
         let hidden = finding.path.components().any(|part| {
             let part = part.as_os_str().to_string_lossy();
             part.starts_with(".anabranch-") || part == "failed"
@@ -299,15 +303,15 @@ fn wrong(out: &Path) -> Vec<String> {
 }
 
 /// Returns `true` if results that `verify` finds intact have their page.
-fn has_page_or_is_reported(out: &Path) -> bool {
+fn has_page_or_is_reported(out: &Path, verified: Option<&Verified>) -> bool {
     let has_results = ["summary.json", "comparison.csv", "plan.json"].iter().any(|name| out.join(name).exists());
-    !has_results || out.join("report.html").exists() || !verify(out).is_ok_and(|verified| verified.is_intact())
+    !has_results || out.join("report.html").exists() || !verified.is_some_and(Verified::is_intact)
 }
 
 /// Cuts the power after every operation of a command; repeats the command on every `again`th resulting disk.
 fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) {
     let folder = Folder::new(name);
-    let (out, found) = (folder.0.join("out"), folder.0.join("found"));
+    let out = folder.0.join("out");
     fs::create_dir(&out).unwrap();
     if let Some(before) = before {
         assert_eq!(command(before, &out), 0);
@@ -324,21 +328,30 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
         {
             continue;
         }
-        for (names, part) in disk.found() {
-            let state: Vec<_> = disk.files.iter().map(|(content, durable)| (content.len(), *durable)).collect();
-            if !seen.insert(format!("{names:?} {part} {state:?}")) {
-                continue;
-            }
-            disk.lay_out(&names, part, &out, &found);
-            let wrong = wrong(&found);
+        let state: Vec<_> = disk.files.iter().map(|(content, durable)| (content.len(), *durable)).collect();
+        let mut fresh = disk.found();
+        fresh.retain(|(names, part)| seen.insert((names.clone(), *part, state.clone())));
+        let check = |image: usize, (names, part): &(Names, usize)| {
+            let found = folder.0.join(format!("found{}", image % fresh.len().min(WORKERS)));
+            disk.lay_out(names, *part, &out, &found);
+            let verified = verify(&found).ok();
+            let wrong = wrong(&found, verified.as_ref());
             assert!(wrong.is_empty(), "after operation {number}, {operation:?}: {wrong:#?}");
-            assert!(has_page_or_is_reported(&found), "after operation {number}, {operation:?}");
-            images += 1;
-            if images % again == 0 {
+            assert!(has_page_or_is_reported(&found, verified.as_ref()), "after operation {number}, {operation:?}");
+            if (images + image) % again == 0 {
                 assert_eq!(command(words, &found), 0, "after operation {number}, {operation:?}");
                 assert!(verify(&found).unwrap().is_intact(), "after operation {number}, {operation:?}");
             }
-        }
+        };
+        std::thread::scope(|scope| {
+            for worker in 0..fresh.len().min(WORKERS) {
+                let (check, fresh) = (&check, &fresh);
+                scope.spawn(move || {
+                    fresh.iter().enumerate().skip(worker).step_by(WORKERS).for_each(|(at, one)| check(at, one))
+                });
+            }
+        });
+        images += fresh.len();
     }
     assert!(verify(&out).unwrap().is_intact());
     println!("{name}: {} operations, {images} disks found", log.len());
@@ -395,8 +408,10 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
             break;
         }
         assert!([2, 3].contains(&code), "{name}, operation {first}: {code}");
-        assert!(wrong(&out).is_empty(), "{name}, operation {first}: {:#?}", wrong(&out));
-        assert!(has_page_or_is_reported(&out), "{name}, operation {first}: intact without a page");
+        let verified = verify(&out).ok();
+        let wrong = wrong(&out, verified.as_ref());
+        assert!(wrong.is_empty(), "{name}, operation {first}: {wrong:#?}");
+        assert!(has_page_or_is_reported(&out, verified.as_ref()), "{name}, operation {first}: intact without a page");
         assert_eq!(command(words, &out), 0, "{name}, operation {first}, then with room");
         assert!(verify(&out).unwrap().is_intact(), "{name}, operation {first}: {:#?}", verify(&out).unwrap().findings);
         fs::remove_dir_all(&out).unwrap();
@@ -472,7 +487,8 @@ fn killed_processes_leave_complete_results_or_none() {
             std::thread::sleep(std::time::Duration::from_millis(delay));
             process.kill().unwrap();
             killed += usize::from(process.wait().unwrap().code().is_none());
-            assert!(wrong(&out).is_empty(), "{words:?} after {delay} ms: {:#?}", wrong(&out));
+            let wrong = wrong(&out, verify(&out).ok().as_ref());
+            assert!(wrong.is_empty(), "{words:?} after {delay} ms: {wrong:#?}");
         }
         assert_eq!(command(words, &out), 0, "{words:?}, round {round}");
         let verified = verify(&out).unwrap();

@@ -3,6 +3,7 @@
 mod actions;
 mod banner;
 mod delays;
+mod fabric;
 mod jobs;
 pub(crate) mod parts;
 mod queues;
@@ -55,6 +56,7 @@ pub(crate) fn render(
         seeds => ranges(&data.seeds()),
         uneven => comparison.is_some_and(|c| !c.missing().is_empty()),
         headlines => headlines,
+        limit => data.schemes.first().and_then(|scheme| scheme.runs.first()).filter(|run| !run.links.is_empty()).map(|run| fabric::Fabric::of(&run.links).limit(data, comparison)),
         missing => banner::missing(data, comparison),
         warnings => [banner::versions(data), warnings(&data.summaries)].concat(),
         setup => setup::facts(data).into_iter().map(|(name, value)| context! { name => name, value => value }).collect::<Vec<_>>(),

@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_results::numbers::{bytes, capital, seconds, significant_digits, thousands};
 use minijinja::{Value, context};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of a part on its bar, and what the flows did meanwhile, by [`PART_COLUMNS`].
 const WORDS: [(&str, &str); PARTS] = [
@@ -64,7 +64,7 @@ fn row(colour: usize, scheme: &SchemeRuns, workload: u16, unfinished: usize, com
         scheme => &scheme.name,
         colour => colour,
         segments => segments,
-        sentences => [open(unfinished), sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
+        sentences => [open(unfinished), sentence(&tail, &sums), links(&tail, sums[0], scheme), predecessors(&tail)],
         slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",
             flow.flow_id, significant_digits(flow.slowdown, 3), most(flow)),
         trace => match compared {
@@ -100,8 +100,9 @@ fn sentence(tail: &[&TailFlow], sums: &[u64; PARTS]) -> String {
     format!("{flows} {}.", named.join(", "))
 }
 
-/// The links that held the flows longest, with their shares of the time in queues.
-fn links(tail: &[&TailFlow], queues: u64) -> String {
+/// The links that held the flows longest, with their shares of the time in queues; where each held little, since the flows were
+/// sprayed, the groups of ports on their ways at which the run's packets waited.
+fn links(tail: &[&TailFlow], queues: u64, scheme: &SchemeRuns) -> String {
     let mut links: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
     for (link, time) in tail.iter().filter_map(|flow| flow.link.as_ref()) {
         let held = links.entry(link).or_default();
@@ -110,6 +111,12 @@ fn links(tail: &[&TailFlow], queues: u64) -> String {
     let mut links: Vec<_> = links.into_iter().collect();
     links.sort_by_key(|(name, (time, _))| (std::cmp::Reverse(*time), *name));
     let share = |time: u64| time as f64 / queues.max(1) as f64;
+    if links.first().is_some_and(|(_, (time, _))| share(*time) < SMALLEST) {
+        let groups = groups(tail, scheme);
+        if !groups.is_empty() {
+            return groups;
+        }
+    }
     let others = links.len().saturating_sub(NAMED);
     let named: Vec<String> = links
         .iter()
@@ -124,6 +131,66 @@ fn links(tail: &[&TailFlow], queues: u64) -> String {
         (_, 0) => format!("Time in queues by link: {}.", named.join(", ")),
         (_, 1) => format!("Time in queues by link: {}, and one more.", named.join(", ")),
         _ => format!("Time in queues by link: {}, and {others} others.", named.join(", ")),
+    }
+}
+
+/// Ports by switch and direction with their shares of the waiting of all packets, those on the ways of the flows, and their faults.
+fn groups(tail: &[&TailFlow], scheme: &SchemeRuns) -> String {
+    let mut groups: BTreeMap<String, (f64, BTreeSet<String>)> = BTreeMap::new();
+    let mut all = 0.0;
+    for run in &scheme.runs {
+        let hosts: BTreeSet<String> =
+            tail.iter().flat_map(|flow| [flow.src, flow.dst]).map(|host| format!("host{host}")).collect();
+        // Switches with the hosts of the flows.
+        let ends: BTreeSet<&str> = run
+            .links
+            .iter()
+            .filter(|link| link.is_nic && hosts.contains(&link.from))
+            .map(|link| link.to.as_str())
+            .collect();
+        for link in run.links.iter().filter(|link| !link.is_nic) {
+            let Some(waited) = link.queue_mean_packets.map(|mean| mean * run.common_s) else { continue };
+            all += waited;
+            let name = match &*link.group {
+                "switch to host" if hosts.contains(&link.to) => format!("the link to {}", link.to),
+                group if group.ends_with(", up") && ends.contains(link.from.as_str()) => {
+                    format!("the uplinks of {}", link.from)
+                }
+                group if group.ends_with(", down") && ends.contains(link.to.as_str()) => {
+                    format!("the links down to {}", link.to)
+                }
+                group if !group.contains("host") && !group.contains("tier 0") => format!("{group} links"),
+                _ => continue,
+            };
+            let (sum, faults) = groups.entry(name).or_default();
+            *sum += waited;
+            if link.has_fault() {
+                faults.insert(format!(
+                    "{}\u{2013}{}, {}",
+                    link.from,
+                    link.to_port(),
+                    link.fault.trim_end_matches(" at 0us")
+                ));
+            }
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();
+    groups.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    let named: Vec<String> = groups
+        .iter()
+        .take(NAMED)
+        .map(|(name, (sum, faults))| {
+            let faults = faults.iter().next().map_or(String::new(), |fault| format!("; with {fault}"));
+            format!("{name} ({} %{faults})", significant_digits(sum / all * 100.0, 2))
+        })
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!(
+            "No link held them for {:.0} % of that time: they were spread. Of the waiting of all packets of the run, on their ways: {}.",
+            SMALLEST * 100.0,
+            named.join(", ")
+        ),
     }
 }
 

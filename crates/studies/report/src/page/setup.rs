@@ -1,6 +1,7 @@
+use super::fabric::{Fabric, rate};
 use crate::dataset::{Dataset, LinkPoint, Load};
 use anabranch_results::{
-    numbers::{capital, seconds_trimmed, significant_digits_trimmed},
+    numbers::{capital, seconds_trimmed},
     summary::Summary,
 };
 use anabranch_units::Time;
@@ -100,7 +101,13 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
         add("Failed links", "not recorded in the tables".to_string());
     } else {
         add("Failed links", faulty_links(data, LinkPoint::failed));
-        add("Degraded links", faulty_links(data, |link| link.has_fault() && !link.failed()));
+        let is_slow = |link: &LinkPoint| link.has_fault() && !link.failed();
+        let always = data.schemes[0].runs[0]
+            .links
+            .iter()
+            .filter(|link| is_slow(link))
+            .all(|link| link.fault.ends_with("bps at 0us"));
+        add(if always { "Slow cables" } else { "Degraded links" }, faulty_links(data, is_slow));
     }
     let end = data.summaries.iter().map(|run| run.simulated_s).fold(0.0, f64::max);
     let is_late = |table: &&Table| {
@@ -154,12 +161,9 @@ fn word(value: &Value) -> String {
 fn network(data: &Dataset, topology: Option<&Table>) -> String {
     let links = &data.schemes[0].runs[0].links;
     let kind = topology.map(kind);
-    let hosts = links.iter().filter(|link| link.is_nic).count();
-    let switches: BTreeSet<&str> = links.iter().filter(|link| !link.is_nic).map(|link| link.from.as_str()).collect();
     let mut rates: Vec<(u64, &str)> = links.iter().map(|link| (link.rate_bps, &*link.tier)).collect();
     rates.sort_unstable();
     rates.dedup();
-    let rate = |bps: u64| format!("{} Gb/s", significant_digits_trimmed(bps as f64 / 1e9, 4));
     let different: BTreeSet<u64> = rates.iter().map(|rate| rate.0).filter(|rate| *rate > 0).collect();
     let rates = match different.len() {
         0 => String::new(),
@@ -170,8 +174,7 @@ fn network(data: &Dataset, topology: Option<&Table>) -> String {
         .and_then(|table| text(table, "link_delay"))
         .filter(|_| data.summaries.iter().all(Summary::is_simulated))
         .map(|delay| format!("link delay {delay}"));
-    let numbers = (!links.is_empty())
-        .then(|| format!("{hosts} hosts, {} switches, {} directed links", switches.len(), links.len()));
+    let numbers = (!links.is_empty()).then(|| Fabric::of(links).words());
     let parts = [kind, numbers, (!rates.is_empty()).then_some(rates), delay];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -218,8 +221,14 @@ fn fault(table: &Table) -> String {
         let value = text(table, key).filter(|value| !value.is_empty() && value != "0" && value != "0.0")?;
         Some(format!("{} {value}", key.replace('_', " ")))
     });
-    let at = text(table, "at").map_or(String::new(), |at| format!(" at {at}"));
-    let first = format!("{}{at}", text(table, "kind").unwrap_or_default());
+    let at =
+        text(table, "at").filter(|at| at.parse() != Ok(Time::ZERO)).map_or(String::new(), |at| format!(" at {at}"));
+    let kind = match text(table, "kind").unwrap_or_default() {
+        // From the beginning it is no event.
+        kind if kind == "link-degrade" && at.is_empty() => "slow cables".into(),
+        kind => kind,
+    };
+    let first = format!("{kind}{at}");
     std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
 }
 
@@ -235,7 +244,7 @@ fn faulty_links(data: &Dataset, kind: impl Fn(&LinkPoint) -> bool) -> String {
             let back = run.links.iter().any(|other| kind(other) && (&other.from, &other.to, other.parallel) == reverse);
             !back || link.from < link.to
         })
-        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to_port(), link.fault))
+        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to_port(), link.fault.trim_end_matches(" at 0us")))
         .collect();
     const MAX_LISTED: usize = 8;
     match failed.len() {
