@@ -1,5 +1,15 @@
 //! Authentication (docs/reference/wire.md, "Authentication"): keyed BLAKE3 as MAC, which requires no unique nonce, and
 //! for deriving keys. MACs are compared in constant time.
+//!
+//! HELLO, RETRY and WELCOME have the key of greetings; their number is 0, and nonce and cookie refuse replays. All
+//! others have the keys of their connection and direction, and numbers from 1. Where ranks have a secret each, a
+//! caller uses that of the rank it calls.
+//!
+//! **What follows a header** with flag 128: its number (8 bytes), with flag 64 the MAC of the payload (12), the MAC
+//! (12). The check field is zero but in greetings. The MAC covers the header, number and payload's MAC, without bytes
+//! 4 to 11 (the connection number is in the key), of greetings all but the check: 64 bytes of data, one block of
+//! BLAKE3. Padding is not covered. Flags 1 and 2 of greetings state what their sender authenticates: 0 nothing, 1
+//! `control`, 2 `all`.
 
 use crate::header::{Protection, Sealed, TAG_BYTES, Tag};
 use std::fmt;

@@ -1,4 +1,19 @@
-//! Messages between two nodes, over the streams of docs/reference/wire.md. docs/reference/nccl.md specifies the bytes.
+//! Messages between two nodes, over the streams of docs/reference/wire.md; numbers are big-endian.
+//!
+//! A control word has a kind (1 byte), a connection by its sender's number (4), and
+//!
+//! | kind | sent by | further fields |
+//! |---|---|---|
+//! | 1 connect | sender | key of the listener (8) |
+//! | 2 connected | receiver | |
+//! | 3 refused | receiver | 1 no listener, 2 too many (1) |
+//! | 4 grant | receiver | number of the receive (4), buffers (1), of each its bytes (8) and tag (4) |
+//! | 5 wrong size | sender | number of the receive (4), bytes of the message (8) |
+//! | 6 close | both | 1 sender, 2 receiver (1); receives that were complete (4) |
+//! | 7 ping | both | the connection is 0 |
+//!
+//! A piece has the connection (4), number of the receive (4), buffer of it (4), zero (4), its offset in the message (8),
+//! bytes of the message (8), then its bytes. A peer that sends anything else is disconnected.
 //!
 //! Stream 0 of each direction carries [`Control`] messages. Each connection, which the sender numbers, has a further
 //! stream to its receiver, which carries pieces of messages, each behind a [`PieceHeader`].

@@ -1,5 +1,5 @@
 //! Statistics page: counters of all paths of a process' connections, in a file in shared memory that processes of the
-//! same user may read (docs/reference/nccl.md has the layout).
+//! same user may read (docs/reference/nccl.md has the layout, [`Slot`] that of a path).
 //!
 //! One process writes; a sequence number shows consistent reads. The file is never mapped: access to a mapping of a
 //! truncated file ends the process by a signal.
@@ -553,7 +553,7 @@ mod tests {
         assert!(parse(&bytes).unwrap_err().to_string().contains("invalid sizes"));
     }
 
-    /// Offsets are those of docs/reference/nccl.md, not of the types in this crate.
+    /// Offsets are those of readers (docs/reference/nccl.md, tools/paths.py), not of the types in this crate.
     #[test]
     fn the_layout_is_the_one_of_the_page_of_the_docs() {
         let own = tempfile::tempdir().unwrap();
