@@ -1,4 +1,9 @@
 //! Binary form of a GOAL schedule. All of it is checked: one writer in circulation produces broken files.
+//!
+//! u64 4223; then, offsets counted from here, u32 ranks, u8 processors and u8 NICs at most, per rank u64 start and end.
+//! A rank: u32 nodes, u32 roots, the roots; records of 39 B, little-endian and packed: u32 dependencies, u8 type (1
+//! send, 2 receive, 3 calc), u32 peer, u64 size, u32 tag, u8 processor, u8 NIC, u32 count and u32 first index of those
+//! that depend on the end, the same of those that depend on the start; then the appendix of u32 node numbers.
 
 use super::{
     Source,
