@@ -102,6 +102,14 @@ pub fn commands() -> Vec<String> {
     every(&Arguments::command()).into_iter().map(|(name, _)| name).collect()
 }
 
+/// Returns why a command line names a command or option that does not exist, or lacks an argument, for tests.
+#[doc(hidden)]
+pub fn refusal(words: &[&str]) -> Option<String> {
+    let error = Arguments::command().try_get_matches_from(words).err()?;
+    let is_of_shape = !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation);
+    is_of_shape.then(|| error.to_string())
+}
+
 /// Returns the options of every command whose value names a file or directory, for tests.
 #[doc(hidden)]
 pub fn path_options() -> Vec<(String, String)> {

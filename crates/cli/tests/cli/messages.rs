@@ -4,6 +4,7 @@
 use crate::common::{Folder, code, stderr, stdout};
 use regex_lite::Regex;
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -151,4 +152,39 @@ fn messages_name_options_and_variables_that_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Every command line that a message of ours proposes with arguments is one: placeholders stand for values.
+#[test]
+fn proposed_command_lines_are_command_lines() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+    let mut proposed = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() && !entry.ends_with("tests") && !entry.ends_with("target") {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&entry).unwrap();
+                let code =
+                    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+                let lines = code.split('`').filter(|line| line.starts_with("anabranch ")).map(str::to_string);
+                proposed.extend(lines.map(|line| (line, entry.clone())));
+            }
+        }
+    }
+    assert!(proposed.len() > 20, "{proposed:?}");
+    let is_placeholder =
+        |word: &&str| word.contains('{') || word.chars().all(|c| c.is_uppercase() || "./[]".contains(c));
+    let refused: Vec<String> = proposed
+        .iter()
+        .filter_map(|(line, file)| {
+            let words = line.split_whitespace().filter(|word| *word != "\\");
+            let words: Vec<&str> = words.map(|word| if is_placeholder(&word) { "1" } else { word }).collect();
+            // The name of a command alone is not a line to enter.
+            let is_name = words.iter().all(|word| !word.starts_with('-') && *word != "1");
+            let refusal = anabranch::refusal(&words).filter(|refusal| !is_name || refusal.contains("unrecognized"));
+            refusal.map(|refusal| format!("`{line}` in {}: {refusal}", file.display()))
+        })
+        .collect();
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
 }

@@ -47,7 +47,8 @@ fn page_shows_scenario_and_results() {
     let page = || folder.read("out/report.html").replace("&#x2f;", "/");
     for message in [
         "anabranch compare two.toml --schemes ecmp,ops --seeds 2 --out out",
-        "8 hosts, 4 switches, 24 directed links",
+        "8 hosts, 2 leaves and 2 spines, leaves oversubscribed 2:1, 24 directed links",
+        "leaves are oversubscribed 2:1 and 1 cable fails",
         "seed 1: leaf0–spine1 (down at 0us)",
         "bulk: permutation",
         "burst: incast",
@@ -198,4 +199,40 @@ fn a_fault_marks_one_of_parallel_cables() {
         let found = (0..cables).filter(|cable| shown.contains(&format!("leaf0 spine1{} leaf1 host2", name(*cable))));
         assert_eq!(found.count() as u32, cables, "{shown}");
     }
+}
+
+/// Numbers of switches, parallel cables, pods and oversubscription follow from those of the scenario.
+#[test]
+fn what_was_run_names_the_fabric() {
+    let folder = Folder::new("fabric-words");
+    let workload = "[[workload]]\nkind = \"permutation\"\nsize = \"4KiB\"\n";
+    let says = |topology: &str, all: &[String]| {
+        folder.file("f.toml", &format!("[topology]\nlink_rate = \"100Gbps\"\n{topology}\n{workload}"));
+        succeeds(&folder, &["run", "f.toml", "--out", "out", "--replace"]);
+        let page = folder.read("out/report.html").replace("&#x2f;", "/");
+        let from = page.find("What was run").unwrap();
+        let words = &page[from..from + page[from..].find("Workload").unwrap()];
+        all.iter().for_each(|text| assert!(words.contains(text.as_str()), "{topology}: {text}: {words}"));
+        let limit = page.find("class=\"limit\"").unwrap();
+        page[limit..limit + 300].to_string()
+    };
+    for (leaves, spines, hosts, parallel) in [(2, 3, 3, 1), (3, 2, 4, 1), (2, 2, 6, 2), (4, 1, 5, 2)] {
+        let topology = format!(
+            "kind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\nlinks_per_spine = {parallel}"
+        );
+        let spine = if spines == 1 { "1 spine".to_string() } else { format!("{spines} spines") };
+        let mut all = vec![format!("{} hosts, {leaves} leaves and {spine}", leaves * hosts)];
+        // Capacity of the hosts over that of the uplinks, whose rates are equal.
+        let ratio = f64::from(hosts) / f64::from(spines * parallel);
+        if ratio > 1.0 {
+            all.push(format!("leaves oversubscribed {ratio}:1"));
+        }
+        if parallel > 1 {
+            all.push(format!("up to {parallel} parallel cables"));
+        }
+        let limit = says(&topology, &all);
+        assert_eq!(limit.contains("Not the load balancer alone"), ratio > 1.0, "{limit}");
+    }
+    let pods = "kind = \"clos\"\npods = 3\nleaves_per_pod = 2\nspines_per_pod = 2\ncores = 2\nhosts_per_leaf = 2";
+    says(pods, &["6 leaves, 6 spines and 2 cores (3 pods)".into(), "spines oversubscribed 2:1".into()]);
 }

@@ -49,7 +49,7 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
                 "found {}, which needs real packets: simulated ones have neither bits nor copies, and links have fixed delays",
                 kind.write()
             ),
-            "`anabranch run --backend testbed` does it on network namespaces; in a simulation \"packet-loss\" loses packets, and \
+            "`anabranch run SCENARIO --backend testbed` does it on network namespaces; in a simulation \"packet-loss\" loses packets, and \
              `topology.link_delay` sets delays",
         )));
     }

@@ -85,7 +85,7 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     if manifest.backend() != SIMULATOR.name {
         let datapath = manifest.datapath.as_ref().map_or(String::new(), |datapath| format!(" ({datapath})"));
         let message = format!("its packets were real{datapath}, and no two such runs are alike");
-        let help = format!("`anabranch run --backend {}` runs it again", manifest.backend());
+        let help = format!("`anabranch run SCENARIO --backend {}` runs it again", manifest.backend());
         return Err(wrong(message).help(help));
     }
     let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;

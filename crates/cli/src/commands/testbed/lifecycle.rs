@@ -31,9 +31,13 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
             for missing in &standing.missing {
                 note(&format!("missing on this machine: {missing}"));
             }
+            let name = match standing.name.as_str() {
+                "default" => String::new(),
+                name => format!(" --name {name}"),
+            };
+            let host = &standing.plan.nodes[0].name;
             note(&format!(
-                "run a command on a host: `anabranch testbed exec {} -- CMD`; remove the testbed: `anabranch testbed down`",
-                standing.plan.nodes[0].name
+                "run a command on a host: `anabranch testbed exec{name} {host} -- CMD`; remove the testbed: `anabranch testbed down{name}`"
             ));
         }
     }

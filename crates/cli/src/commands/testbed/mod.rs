@@ -174,7 +174,7 @@ impl From<TestbedError> for Failure {
 fn on_testbed(on: BackendArguments) -> Result<BackendArguments, Failure> {
     if !on.backend.is_empty() {
         let message = "--backend: `testbed run` and `testbed compare` use the testbed; compare several backends with \
-                                              `anabranch compare --backend sim,testbed`";
+                                              `anabranch compare SCENARIO --backend sim,testbed`";
         return Err(Failure::input(message));
     }
     Ok(BackendArguments { backend: vec![TESTBED.name.to_string()], ..on })

@@ -118,7 +118,7 @@ pub(crate) fn numbers<N: AsRef<str>>(names: &[N]) -> Vec<usize> {
     let mut numbers = vec![0; own.len()];
     for (round, chosen) in order.chunks(SERIES.len()).enumerate() {
         let mut taken = [false; SERIES.len()];
-        // Preferences before the rest, so that nobody's is taken by a name whose own was.
+        // Preferences before the rest, so that none is taken by a name whose own was.
         let mut later = vec![];
         let mut give = |place: usize, colour: usize, taken: &mut [bool]| {
             taken[colour] = true;

@@ -153,7 +153,17 @@ impl<'l> Fabric<'l> {
             reasons.push(fails(failed, " fails", "s fail"));
         }
         if slow > 0 {
-            reasons.push(fails(slow, " is slow or lossy by a fault", "s are slow or lossy by faults"));
+            let words: BTreeSet<&str> = self
+                .links
+                .iter()
+                .filter(|link| link.has_fault() && !link.failed())
+                .map(|link| link.fault.trim_end_matches(" at 0us"))
+                .collect();
+            let words = match words.len() {
+                1 => format!(" ({})", words.iter().next().unwrap_or(&"")),
+                _ => String::new(),
+            };
+            reasons.push(fails(slow, " is slow or lossy", "s are slow or lossy") + &words);
         }
         if built_slow > 0 {
             reasons.push(fails(built_slow, " is slower than its tier", "s are slower than their tier"));

@@ -244,7 +244,7 @@ fn faulty_links(data: &Dataset, kind: impl Fn(&LinkPoint) -> bool) -> String {
             let back = run.links.iter().any(|other| kind(other) && (&other.from, &other.to, other.parallel) == reverse);
             !back || link.from < link.to
         })
-        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to_port(), link.fault.trim_end_matches(" at 0us")))
+        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to_port(), link.fault.replace("bps at 0us", "bps")))
         .collect();
     const MAX_LISTED: usize = 8;
     match failed.len() {
