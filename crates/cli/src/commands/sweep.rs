@@ -390,6 +390,10 @@ fn text(sweep: &Table) -> String {
         text += &(wrapped(&note, width()) + "\n");
     }
     text += "\n";
+    for conclusion in sweep.conclusions() {
+        text += &(wrapped(&conclusion, width()) + "\n");
+    }
+    text += "\n";
     for note in sweep.notes() {
         text += &(wrapped(&note, width()) + "\n");
     }

@@ -788,3 +788,17 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     let failure = folder.json_file(&format!("compared/failed/{}", failed[0]));
     assert!(failure["error"].as_str().unwrap().contains("a fault woke it"), "{failure}");
 }
+
+/// A sweep ends with its lowest point and the keys that had no effect: on links that no packet waits at nothing is marked.
+#[test]
+fn a_sweep_concludes() {
+    let folder = Folder::new("sweep-concludes");
+    let line = "sweep tiny --over fabric.ecn_kmin=0.2bdp,0.3bdp --over workload.0.size=8KiB,64KiB --schemes ecmp,ops --seeds 3 --out out";
+    let text = stdout(&folder.line(line)).replace('\n', " ");
+    assert!(text.contains("`fabric.ecn_kmin` changed nothing: runs that differ in it alone are equal. What it governs hardly happened: 0 ECN marks in"), "{text}");
+    assert!(!text.contains("`workload.0.size`"), "{text}");
+    // Four points by two schemes.
+    assert!(text.contains("Best: ") && text.contains("of the 7 others (paired t-tests"), "{text}");
+    let page = folder.read("out/report.html");
+    assert!(page.contains("<code>fabric.ecn_kmin</code> changed nothing"));
+}

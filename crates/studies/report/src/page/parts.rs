@@ -19,7 +19,43 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         fonts => fonts(),
     };
     let page = environment.render_named_str(PAGE, template, context! { ..shared, ..values });
-    page.map_err(|error| ReportError::drawing(PAGE, error))
+    page.map(|page| with_code(&page)).map_err(|error| ReportError::drawing(PAGE, error))
+}
+
+/// Sets what sentences have between backticks as code: they are written for terminals too.
+fn with_code(page: &str) -> String {
+    /// Elements whose text is no prose.
+    const KEPT: [&str; 5] = ["script", "style", "pre", "code", "svg"];
+    let (mut out, mut rest) = (String::with_capacity(page.len()), page);
+    while let Some(at) = rest.find('<') {
+        out.push_str(&of_text(&rest[..at]));
+        rest = &rest[at..];
+        let name = rest[1..].split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let end = match KEPT.contains(&name) {
+            true => rest.find(&format!("</{name}")),
+            false => rest.find('>'),
+        };
+        let (tag, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        out.push_str(tag);
+        rest = after;
+    }
+    out.push_str(&of_text(rest));
+    out
+}
+
+fn of_text(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    match parts.len() % 2 {
+        // One without its pair is no code.
+        0 => text.to_string(),
+        _ => parts
+            .chunks(2)
+            .map(|part| match part {
+                [plain, code] => format!("{plain}<code>{code}</code>"),
+                _ => part.concat(),
+            })
+            .collect(),
+    }
 }
 
 pub(crate) fn fonts() -> [Value; 2] {
@@ -60,5 +96,18 @@ pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
         svg => Value::from_safe_string(figure.svg.clone()),
         hits => Value::from_safe_string(hits),
         downloads => downloads,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backticks_in_prose_are_code() {
+        let page =
+            "<p title=\"`a`\">set `k = 1` or `b`</p><pre>`x`</pre><script>if (a < b) `c`</script>one ` alone<b>`d`</b>";
+        let shown = "<p title=\"`a`\">set <code>k = 1</code> or <code>b</code></p><pre>`x`</pre><script>if (a < b) `c`</script>one ` alone<b><code>d</code></b>";
+        assert_eq!(with_code(page), shown);
     }
 }

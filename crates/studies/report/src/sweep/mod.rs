@@ -1,6 +1,7 @@
 //! Sweeps: one comparison per point of a grid. `plan.json` contains the plan; the runs are in `runs/`, each in a
 //! directory of its own that is complete as soon as it exists. [`Sweep::read`] computes all results from them.
 
+mod conclusions;
 mod curves;
 mod heat;
 mod model;

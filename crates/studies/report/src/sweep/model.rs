@@ -1,4 +1,5 @@
 use crate::comparison::{ALL, Comparison, METRICS};
+use anabranch_outcome::RunMetrics;
 use anabranch_results::{
     error::ReportError,
     json::read_json,
@@ -12,7 +13,13 @@ use std::{collections::BTreeMap, path::Path};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RunState {
-    Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
+    Finished {
+        status: RunStatus,
+        fingerprint: Option<String>,
+        attempt: Attempt,
+        metrics: Vec<Option<f64>>,
+        totals: RunMetrics,
+    },
     Failed(FailedRun),
     Missing,
 }
@@ -53,6 +60,7 @@ impl Sweep {
                     fingerprint: summary.fingerprint.clone(),
                     attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
                     metrics: METRICS.iter().map(|metric| metric.value(&summary, ALL)).collect(),
+                    totals: summary.counters.totals,
                 });
                 summaries.push(summary);
             }

@@ -43,7 +43,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         points => plan.points(),
         setup => what_was_run(sweep).into_iter().map(|(name, value)| context! { name => name, value => value }).collect::<Vec<_>>(),
         missing => missing(sweep),
-        headline => headline(sweep),
+        headline => [sweep.conclusions(), headline(sweep)].concat(),
         warnings => warnings(sweep),
         notes => sweep.notes().iter().map(|note| format!("{}.", capital(note))).collect::<Vec<_>>().join(" "),
         header => header,

@@ -31,8 +31,11 @@
 //! ```
 
 use crate::common::{self, flow, meta, result, unfinish};
-use anabranch_report::{ALL, Comparison, headlines};
-use anabranch_results::Summary;
+use anabranch_report::{ALL, Comparison, Sweep, headlines};
+use anabranch_results::{
+    Summary,
+    plan::{Axis, Plan},
+};
 use anabranch_statistics::{Estimate, Method, Range, seeds_needed};
 use anabranch_units::Time;
 
@@ -246,4 +249,29 @@ fn nothing_is_compared_with_a_censored_side() {
     let comparison = Comparison::new(&stalled, &names, "ecmp");
     assert_eq!(comparison.row(ALL, &scheme, "slowdown_p99").unwrap().test, Some(Method::Censored));
     assert!(comparison.to_text(200).contains("(stalled)"));
+}
+
+/// Where a is lower than b at one point, and higher at another, by more than chance, the order flips; elsewhere it does not.
+#[test]
+fn order_of_schemes_that_flips_is_told() {
+    const LOW: &[f64] = &[1.1, 1.2, 1.1, 1.3, 1.2];
+    const HIGH: &[f64] = &[2.1, 2.3, 2.2, 2.2, 2.4];
+    let conclusions = |points: [[&[f64]; 2]; 2]| {
+        let folder = anabranch_testkit::folder();
+        let axis = Axis { key: "workload.0.load".into(), values: vec!["0.3".into(), "0.8".into()], ..Axis::default() };
+        let names = ["a", "b"].map(String::from);
+        let plan = Plan { axes: vec![axis], entries: names.to_vec(), baseline: "a".into(), ..Plan::default() };
+        std::fs::write(folder.join("plan.json"), serde_json::to_string(&plan).unwrap()).unwrap();
+        let mut sweep = Sweep::read(&folder).unwrap().unwrap();
+        sweep.comparisons = points.map(|[a, b]| Some(compared(&[("a", a), ("b", b)]))).to_vec();
+        sweep.conclusions().join("\n")
+    };
+    let flips = conclusions([[LOW, HIGH], [HIGH, LOW]]);
+    assert!(
+        flips.contains("The order flips: a is significantly lower than b at load = 0.3, and higher at load = 0.8."),
+        "{flips}"
+    );
+    for same in [[[LOW, HIGH], [LOW, HIGH]], [[LOW, HIGH], [HIGH, HIGH]], [[LOW, LOW], [HIGH, LOW]]] {
+        assert!(!conclusions(same).contains("flips"), "{same:?}");
+    }
 }
