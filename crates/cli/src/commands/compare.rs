@@ -12,7 +12,8 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
 };
-use anabranch_report::{Assertion, Checked};
+use anabranch_report::{Assertion, Checked, JunitCase, junit};
+use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
@@ -59,6 +60,12 @@ pub(crate) struct Compare {
     /// Print what changed since the comparison or run in DIR, per scheme and metric
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
+    /// Exit with 1 if a time of flows or jobs is significantly higher than in --against by more than this share, for example 5%
+    #[arg(long, value_name = "SHARE", requires = "against")]
+    pub(crate) fail_on_regression: Option<String>,
+    /// Write the checks of --assert and --fail-on-regression to a file in JUnit's format; --replace: over an earlier one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }
@@ -78,8 +85,12 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
                 .help("name it with --backend sim, or leave --bound out")
                 .into())
         }
-        _ if arguments.against.is_some() || !arguments.assertions.is_empty() => {
-            let option = if arguments.against.is_some() { "--against" } else { "--assert" };
+        _ if arguments.against.is_some() || !arguments.assertions.is_empty() || arguments.junit.is_some() => {
+            let option = match (&arguments.against, arguments.assertions.is_empty()) {
+                (Some(_), _) => "--against",
+                (None, false) => "--assert",
+                (None, true) => "--junit",
+            };
             Err(ScenarioError::new(format!("{option}: found several backends, expected one"))
                 .help("name one with --backend NAME")
                 .into())
@@ -109,10 +120,27 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     let sequential = until_decided::plan(arguments)?;
     let ComparePlan { schemes, seeds, .. } =
         ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
-    let assertions =
-        arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
+    let workloads: Vec<String> = scenario.workloads.iter().flat_map(|workload| workload.names()).collect();
+    let parse = |text: &String| assertion(text, &schemes, &workloads);
+    let assertions = arguments.assertions.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
+    let help = "for example --fail-on-regression 5%: what is significantly higher by more than 5 % fails";
+    let allowed = arguments
+        .fail_on_regression
+        .as_ref()
+        .map(|text| until_decided::share("fail-on-regression", text, help))
+        .transpose()?;
+    let junit_file = arguments
+        .junit
+        .as_ref()
+        .map(|file| OutputFile::new(file, arguments.replace, &Inputs::of(scenario.inputs())))
+        .transpose()?;
+    if junit_file.is_some() && assertions.is_empty() && allowed.is_none() {
+        return Err(ScenarioError::new("--junit: found no check to write")
+            .help("add --assert, or --against with --fail-on-regression")
+            .into());
+    }
     let earlier = match &arguments.against {
         Some(old) => Some((old, earlier(old, &directory, scenario, backend, &schemes, &seeds)?)),
         None => None,
@@ -171,18 +199,55 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     let checked: Vec<Checked> =
         assertions.iter().map(|assertion| assertion.check(comparison, &rows)).collect::<Result<_, _>>()?;
     checked.iter().for_each(|checked| note(&assertion_text(checked)));
+    let of_assertion = |(checked, text): (&Checked, &String)| JunitCase {
+        class: "assert".into(),
+        name: text.clone(),
+        failure: (checked.holds != Some(true)).then(|| checked.text.clone()),
+    };
+    let mut cases: Vec<JunitCase> = checked.iter().zip(&arguments.assertions).map(of_assertion).collect();
+    let judged =
+        changes.as_ref().zip(allowed).map(|((_, changes), share)| changes.regressions(share)).unwrap_or_default();
+    cases.extend(judged.iter().map(|(row, failure)| JunitCase {
+        class: format!("{}.{}", row.scheme, comparison.label(&row.workload)),
+        name: row.metric.into(),
+        failure: failure.clone(),
+    }));
+    if let Some(file) = junit_file {
+        file.write_all(junit(&scenario.name, &cases).as_bytes())?;
+    }
     ended(&compared, runs)?;
     if arguments.strict {
         require_finished(&compared.summaries)?;
     }
-    match checked.iter().filter(|checked| checked.holds != Some(true)).count() {
-        0 => Ok(()),
-        failing => Err(Failure::Check(format!("--assert: {failing} of {} do not hold", checked.len()))),
+    let regressions: Vec<String> = judged
+        .iter()
+        .filter_map(|(row, reason)| {
+            Some(format!(
+                "regression: {}.{}.{}: {}",
+                row.scheme,
+                comparison.label(&row.workload),
+                row.metric,
+                reason.as_ref()?
+            ))
+        })
+        .collect();
+    regressions.iter().for_each(|line| note(line));
+    let failing = checked.iter().filter(|checked| checked.holds != Some(true)).count();
+    let mut failures = vec![];
+    if failing > 0 {
+        failures.push(format!("--assert: {failing} of {} do not hold", checked.len()));
+    }
+    if !regressions.is_empty() {
+        failures.push(format!("--fail-on-regression: {} of {} times are regressions", regressions.len(), judged.len()));
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Check(failures.join("; "))),
     }
 }
 
-fn assertion(text: &str, schemes: &[String]) -> Result<Assertion, ScenarioError> {
-    Assertion::parse(text, schemes).map_err(|error| metric_error(&format!("--assert '{text}'"), &error))
+fn assertion(text: &str, schemes: &[String], workloads: &[String]) -> Result<Assertion, ScenarioError> {
+    Assertion::parse(text, schemes, workloads).map_err(|error| metric_error(&format!("--assert '{text}'"), &error))
 }
 
 fn assertion_text(checked: &Checked) -> String {

@@ -24,19 +24,20 @@ use std::path::Path;
 const FIRST: u64 = 5;
 
 /// Reads a share such as `5%` or `0.05`.
-fn share(text: &str) -> Result<f64, ScenarioError> {
+/// Parses a share of the baseline, `5%` or `0.05`.
+pub(super) fn share(option: &str, text: &str, help: &str) -> Result<f64, ScenarioError> {
     let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number.trim(), 100.0));
     match number.parse::<f64>().map(|number| number / scale) {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err(ScenarioError::new(format!("--until-decided {text}: expected a share above 0 and below 100 %"))
-            .help("for example --until-decided 5%: a difference is decided if it is significant, or surely within 5 % of the baseline")),
+        _ => Err(ScenarioError::new(format!("--{option} {text}: expected a share above 0 and below 100 %")).help(help)),
     }
 }
 
 /// Returns the plan of the options; `None` for a fixed number of seeds.
 pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioError> {
     let Some(text) = &arguments.until_decided else { return Ok(None) };
-    let share = share(text)?;
+    let help = "for example --until-decided 5%: a difference is decided if it is significant, or surely within 5 % of the baseline";
+    let share = share("until-decided", text, help)?;
     let fewest = MIN_PAIRS as u64;
     let first = arguments.entries.seeds.unwrap_or_else(|| FIRST.min(arguments.max_seeds));
     if first < fewest {
@@ -127,6 +128,7 @@ mod tests {
 
     #[test]
     fn shares() {
+        let share = |text: &str| share("until-decided", text, "");
         assert_eq!((share("5%").unwrap(), share("0.05").unwrap(), share(" 2.5 %").unwrap()), (0.05, 0.05, 0.025));
         for wrong in ["0", "100%", "5", "x", "-1%", "%", "NaN"] {
             let error = share(wrong).unwrap_err().to_string();

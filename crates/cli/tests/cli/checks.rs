@@ -52,6 +52,42 @@ fn assertions_about_a_comparison() {
     }
 }
 
+/// A window of a quarter makes every flow slower than before: each of its times is a regression, in a file of JUnit's too, unless the
+/// allowed share exceeds it. The same runs are none.
+#[test]
+fn regressions_since_earlier_results() {
+    let folder = Folder::new("regression");
+    let compare = "compare tiny --schemes ecmp,ops --progress never --seeds";
+    folder.ok(&format!("{compare} 3 --out before"));
+    let now = |rest: &str| folder.line(&format!("{compare} {rest}"));
+    let same = now("3 --out same --against before --fail-on-regression 0.1% --junit same.xml");
+    assert_eq!(code(&same), 0, "{}", stderr(&same));
+    assert!(folder.read("same.xml").contains("failures=\"0\""));
+    let slower =
+        now("3 --set transport.window=16KiB --out slower --against before --fail-on-regression 5% --junit slower.xml");
+    assert_eq!(code(&slower), 1, "{}", stderr(&slower));
+    assert!(stderr(&slower).contains("regression: ops.permutation.slowdown_p99: "), "{}", stderr(&slower));
+    assert!(
+        stderr(&slower).contains("; significant over 3 seeds") && stderr(&slower).contains("--fail-on-regression: ")
+    );
+    let xml = folder.read("slower.xml");
+    let case = "<testcase classname=\"ops.permutation\" name=\"slowdown_p99\"><failure message=\"";
+    assert!(xml.contains(case) && xml.ends_with("</testsuites>\n"), "{xml}");
+    // It is faster the other way round, and one seed is no test.
+    assert_eq!(code(&now("3 --out faster --against slower --fail-on-regression 5%")), 0);
+    let few = now("1 --set transport.window=16KiB --out few --against before --fail-on-regression 5%");
+    assert!(code(&few) == 1 && stderr(&few).contains("one seed is too few for a test"), "{}", stderr(&few));
+    for (wrong, words) in [
+        ("--fail-on-regression 5%", "--against"),
+        ("--junit x.xml", "found no check to write"),
+        ("--against before --fail-on-regression 7", "expected a share above 0"),
+    ] {
+        let output = now(&format!("3 --out wrong {wrong}"));
+        assert!(code(&output) == 2 && stderr(&output).contains(words), "{wrong}: {}", stderr(&output));
+        assert!(!folder.0.join("wrong").exists() && !folder.0.join("x.xml").exists());
+    }
+}
+
 /// Sixteen flows that settle: skipped, with a status and without a fingerprint; short ones end before.
 #[test]
 fn steady_state_is_skipped_where_there_is_one() {

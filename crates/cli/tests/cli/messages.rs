@@ -179,7 +179,15 @@ fn proposed_command_lines_are_command_lines() {
         .iter()
         .filter_map(|(line, file)| {
             let words = line.split_whitespace().filter(|word| *word != "\\");
-            let words: Vec<&str> = words.map(|word| if is_placeholder(&word) { "1" } else { word }).collect();
+            // What is appended to a word is an option, as in `down{name}`.
+            let word = |word| {
+                if is_placeholder(&word) && !word.starts_with(char::is_lowercase) {
+                    "1"
+                } else {
+                    word.split('{').next().unwrap_or(word)
+                }
+            };
+            let words: Vec<&str> = words.map(word).collect();
             // The name of a command alone is not a line to enter.
             let is_name = words.iter().all(|word| !word.starts_with('-') && *word != "1");
             let refusal = anabranch::refusal(&words).filter(|refusal| !is_name || refusal.contains("unrecognized"));

@@ -36,6 +36,7 @@ fn text(page: &str) -> String {
 
 fn blocks(page: &str) -> Vec<Block> {
     let (mut blocks, mut mark, mut open): (Vec<Block>, Option<Mark>, bool) = (vec![], None, false);
+    let mut is_workflow = false;
     for (number, line) in text(page).lines().enumerate() {
         let bare = line.trim();
         match (bare, open) {
@@ -44,9 +45,14 @@ fn blocks(page: &str) -> Vec<Block> {
             ("<!-- shows -->", false) => mark = Some(Mark::Shows),
             (fence, false) if fence.starts_with("```") && mark.is_some() => {
                 blocks.push((number + 1, mark.unwrap_or(Mark::Shows), String::new()));
-                open = true;
+                (open, is_workflow) = (true, fence == "```yaml");
             }
-            ("```", true) => (mark, open) = (None, false),
+            ("```", true) => {
+                if let Some(block) = blocks.last_mut().filter(|_| is_workflow) {
+                    block.2 = steps(&block.2);
+                }
+                (mark, open) = (None, false);
+            }
             (_, true) => {
                 let block = blocks.last_mut().unwrap();
                 block.2 += &format!(
@@ -59,6 +65,14 @@ fn blocks(page: &str) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Command lines of a workflow of continuous integration but those that install the program: `- run: LINE`, or `- run: >-` with the
+/// words of one line below it.
+fn steps(workflow: &str) -> String {
+    let parts = workflow.split("\n      - ").filter_map(|step| step.strip_prefix("run: "));
+    let line = |step: &str| step.trim_start_matches(">-").split_whitespace().collect::<Vec<_>>().join(" ");
+    parts.map(line).filter(|line| !line.starts_with("cargo install")).collect::<Vec<_>>().join("\n")
 }
 
 fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {

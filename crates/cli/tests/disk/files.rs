@@ -86,6 +86,7 @@ const PATHS: &[(&str, &str)] = &[
     ("--index", "tests of the index page: cli/results.rs"),
     ("--against", "read"),
     ("--rows", "named files"),
+    ("--junit", "named files"),
     // The repository of the project, for maintainers.
     ("--write-docs", "tests of the claims"),
     ("--plugin", "read"),
@@ -364,9 +365,22 @@ fn named_files_need_replace() {
             continue;
         }
         let pcap = capture(file);
-        for words in
-            [&["run", "my.toml", "--out", "out", "--pcap", &pcap][..], &["topology", "my.toml", "--export", file]]
-        {
+        for words in [
+            &["run", "my.toml", "--out", "out", "--pcap", &pcap][..],
+            &["topology", "my.toml", "--export", file],
+            &[
+                "compare",
+                "my.toml",
+                "--schemes",
+                "ecmp",
+                "--out",
+                "other",
+                "--assert",
+                "slowdown_p99 < 9",
+                "--junit",
+                file,
+            ],
+        ] {
             let more = if replace { &["--replace"][..] } else { &[] };
             let output = folder.run(&[words, more].concat());
             assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));

@@ -1,7 +1,10 @@
 //! Changes of a comparison since an earlier one: per scheme, workload and metric.
 
 use crate::comparison::{ALL, Comparison, METRICS, Metric};
-use anabranch_results::summary::{RunStatus, Summary};
+use anabranch_results::{
+    numbers::{significant_digits, significant_digits_trimmed},
+    summary::{RunStatus, Summary},
+};
 use anabranch_statistics::statistics::{PairedDifference, SIGNIFICANCE, holm};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +74,31 @@ pub struct ChangeRow {
     pub change: Change,
 }
 
+impl ChangeRow {
+    fn regression(&self, share: f64) -> Option<String> {
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        match (self.change, self.before, self.now) {
+            (Change::Censored, ..) => Some("flows did not finish, so the times do not compare".to_string()),
+            (Change::Missing, Some(_), None) => Some("it has no value any more".to_string()),
+            (Change::Higher | Change::FewSeeds, Some(before), Some(now)) if now - before > share * before => {
+                let words = |value: f64| significant_digits(value, 4);
+                let more = if before > 0.0 {
+                    format!("{} % higher", significant_digits_trimmed((now / before - 1.0) * 100.0, 3))
+                } else {
+                    "higher".to_string()
+                };
+                let test = match self.change {
+                    Change::FewSeeds if self.seeds == 1 => "one seed is too few for a test".to_string(),
+                    Change::FewSeeds => format!("{} seeds are too few for a test", self.seeds),
+                    _ => format!("significant over {} seeds", self.seeds),
+                };
+                Some(format!("{more}: {} before, {}{unit} now; {test}", words(before), words(now)))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Changes since an earlier comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changes {
@@ -123,6 +151,17 @@ impl Changes {
             }
         }
         Changes { rows, missing, unmatched }
+    }
+
+    /// Returns the times of flows and jobs, each with the reason if it is a regression: significantly higher by more than `share`
+    /// of the earlier mean, or not to be compared although it was known.
+    pub fn regressions(&self, share: f64) -> Vec<(&ChangeRow, Option<String>)> {
+        let is_time = |metric: &Metric| {
+            metric.unit == "us" || metric.name.starts_with("slowdown") || metric.name.starts_with("fct")
+        };
+        let is_judged =
+            |row: &&ChangeRow| Metric::named(row.metric).is_some_and(|metric| metric.is_of_flows() && is_time(metric));
+        self.rows.iter().filter(is_judged).map(|row| (row, row.regression(share))).collect()
     }
 
     /// Returns `true` if every run has the fingerprint of the earlier one.

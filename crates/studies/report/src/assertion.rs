@@ -7,12 +7,12 @@ use crate::{
 use anabranch_results::{error::ReportError, summary::Summary};
 use anabranch_settings::nearest;
 use anabranch_statistics::statistics::mean;
-use std::{collections::BTreeMap, fmt, iter, path::PathBuf};
+use std::{collections::BTreeMap, iter, path::PathBuf};
 
 /// A statement `LEFT OP RIGHT` about the means of a comparison.
 ///
-/// A side is a number, `SCHEME.METRIC`, `SCHEME.WORKLOAD.METRIC`, or a number times one of these: `0.9 * ecmp.fct_p99`. A
-/// metric is one of [`Metric`]. The operators are `<`, `<=`, `>` and `>=`.
+/// A side is a number, `METRIC`, `WORKLOAD.METRIC`, one of these behind `SCHEME.`, or a number times one: `0.9 * ecmp.fct_p99`.
+/// A metric is one of [`Metric`]. The operators are `<`, `<=`, `>` and `>=`. Without a scheme it is about every scheme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
@@ -29,7 +29,8 @@ struct Side {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Quantity {
-    scheme: String,
+    /// `None`: each scheme of the comparison.
+    scheme: Option<String>,
     workload: String,
     metric: Metric,
 }
@@ -60,11 +61,11 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, MetricError> {
 }
 
 impl Assertion {
-    /// Reads an assertion about a comparison of `schemes`.
+    /// Reads an assertion about a comparison of `schemes` on `workloads`.
     ///
     /// # Errors
-    /// [`MetricError`] if it is no comparison of two sides, or names a scheme or metric that does not exist.
-    pub fn parse(text: &str, schemes: &[String]) -> Result<Self, MetricError> {
+    /// [`MetricError`] if it is no comparison of two sides, or names a scheme, workload or metric that does not exist.
+    pub fn parse(text: &str, schemes: &[String], workloads: &[String]) -> Result<Self, MetricError> {
         let found = OPERATORS
             .iter()
             .filter_map(|(sign, operator)| Some((text.find(sign)?, *sign, *operator)))
@@ -72,7 +73,7 @@ impl Assertion {
         let Some((at, sign, operator)) = found else {
             return wrong("found no operator, expected SCHEME.METRIC < NUMBER; operators are <, <=, > and >=");
         };
-        let side = |text: &str| Side::parse(text.trim(), schemes);
+        let side = |text: &str| Side::parse(text.trim(), schemes, workloads);
         let (left, right) = (side(&text[..at])?, side(&text[at + sign.len()..])?);
         if left.of.is_none() && right.of.is_none() {
             return wrong("found two numbers, expected SCHEME.METRIC on a side");
@@ -86,25 +87,40 @@ impl Assertion {
     /// # Errors
     /// [`ReportError`] if rows cannot be read.
     pub fn check(&self, comparison: &Comparison, runs: &[(Summary, PathBuf)]) -> Result<Checked, ReportError> {
-        let values = [self.left.value(comparison, runs)?, self.right.value(comparison, runs)?];
-        let holds = match &values {
-            [Ok(left), Ok(right)] => Some(match self.operator {
-                Operator::Below => left < right,
-                Operator::AtMost => left <= right,
-                Operator::Above => left > right,
-                Operator::AtLeast => left >= right,
-            }),
-            _ => None,
-        };
-        let found: Vec<String> = [&self.left, &self.right]
-            .into_iter()
-            .zip(&values)
-            .filter(|(side, _)| side.of.is_some())
-            .map(|(side, value)| match value {
-                Ok(value) => format!("{side} is {}", anabranch_results::significant_digits(*value, 4)),
-                Err(reason) => format!("{side} is unknown: {reason}"),
-            })
-            .collect();
+        let sides = [&self.left, &self.right];
+        let is_for_each = sides.iter().any(|side| side.of.as_ref().is_some_and(|of| of.scheme.is_none()));
+        let schemes: Vec<Option<&str>> =
+            if is_for_each { comparison.schemes.iter().map(|name| Some(name.as_str())).collect() } else { vec![None] };
+        let (mut holds, mut found) = (Some(true), vec![]);
+        for scheme in schemes {
+            let values = [self.left.value(comparison, runs, scheme)?, self.right.value(comparison, runs, scheme)?];
+            let one = match &values {
+                [Ok(left), Ok(right)] => Some(match self.operator {
+                    Operator::Below => left < right,
+                    Operator::AtMost => left <= right,
+                    Operator::Above => left > right,
+                    Operator::AtLeast => left >= right,
+                }),
+                _ => None,
+            };
+            // One that fails decides; one that is unknown leaves the rest undecided.
+            holds = match (holds, one) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (None, _) | (_, None) => None,
+                _ => Some(true),
+            };
+            for (side, value) in sides.into_iter().zip(&values).filter(|(side, _)| side.of.is_some()) {
+                let text = match value {
+                    Ok(value) => {
+                        format!("{} is {}", side.words(scheme), anabranch_results::significant_digits(*value, 4))
+                    }
+                    Err(reason) => format!("{} is unknown: {reason}", side.words(scheme)),
+                };
+                if !found.contains(&text) {
+                    found.push(text);
+                }
+            }
+        }
         Ok(Checked { holds, text: format!("{}: {}", self.text, found.join(", ")) })
     }
 }
@@ -112,7 +128,7 @@ impl Assertion {
 const NOT_MEASURED: &str = "it was not measured";
 
 impl Side {
-    fn parse(text: &str, schemes: &[String]) -> Result<Side, MetricError> {
+    fn parse(text: &str, schemes: &[String], workloads: &[String]) -> Result<Side, MetricError> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
         if let Some(factor) = number(text) {
             return Ok(Side { factor, of: None });
@@ -124,40 +140,65 @@ impl Side {
             },
             None => (1.0, text),
         };
+        if name.is_empty() || schemes.iter().chain(workloads).any(|known| known == name) {
+            return wrong(format!("found `{name}`, expected a number, METRIC or SCHEME.METRIC"));
+        }
         // Names of schemes and workloads may contain dots.
-        let scheme = schemes
-            .iter()
-            .filter(|scheme| name.strip_prefix(scheme.as_str()).is_some_and(|rest| rest.starts_with('.')))
-            .max_by_key(|scheme| scheme.len());
-        let Some(scheme) = scheme else {
-            let found = name.split('.').next().unwrap_or(name);
-            let known: Vec<&str> = schemes.iter().map(String::as_str).collect();
-            let message =
-                format!("found `{name}`, expected a number or SCHEME.METRIC; the schemes are {}", known.join(", "));
-            return Err(MetricError { message, nearest: nearest(found, known.iter().copied()) });
+        let begun = |known: &[String], name: &str| -> Option<String> {
+            let is_begin =
+                |known: &&String| name.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('.'));
+            known.iter().filter(is_begin).max_by_key(|known| known.len()).cloned()
         };
-        let rest = &name[scheme.len() + 1..];
-        // Names of metrics may contain dots too: the longest one counts.
-        let is_metric = ["flows.", "links.", "uplinks.", "jain("].iter().any(|begin| rest.starts_with(begin));
-        let splits = rest.match_indices('.').filter(|_| !is_metric).map(|(at, _)| (&rest[..at], &rest[at + 1..]));
-        let found = iter::once((ALL, rest)).chain(splits).find_map(|(of, name)| Some((of, Metric::read(name).ok()?)));
-        let (workload, metric) = match found {
-            Some(found) => found,
-            None if is_metric => (ALL, Metric::read(rest)?),
-            None => (ALL, Metric::read(rest.rsplit('.').next().unwrap_or(rest))?),
+        let scheme = begun(schemes, name);
+        let rest = scheme.as_ref().map_or(name, |scheme| &name[scheme.len() + 1..]);
+        let workload = begun(workloads, rest);
+        let metric = workload.as_ref().map_or(rest, |workload| &rest[workload.len() + 1..]);
+        let workload = workload.as_deref().unwrap_or(ALL);
+        match Metric::read(metric.strip_prefix("all.").unwrap_or(metric)) {
+            Ok(metric) => Ok(Side { factor, of: Some(Quantity { scheme, workload: workload.into(), metric }) }),
+            Err(error) => Err(Self::unknown(name, metric, scheme.is_some(), schemes, workloads, error)),
+        }
+    }
+
+    /// The message for a name of which scheme, workload or metric is not known: about the metric, if what stands before it is.
+    fn unknown(
+        name: &str,
+        rest: &str,
+        has_scheme: bool,
+        schemes: &[String],
+        workloads: &[String],
+        of_metric: MetricError,
+    ) -> MetricError {
+        let splits = rest.match_indices('.').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
+        let Some((before, _)) = splits.into_iter().find(|(_, after)| Metric::read(after).is_ok()) else {
+            return of_metric;
         };
-        Ok(Side { factor, of: Some(Quantity { scheme: scheme.clone(), workload: workload.into(), metric }) })
+        let known: Vec<&str> = schemes.iter().filter(|_| !has_scheme).chain(workloads).map(String::as_str).collect();
+        let expected = if has_scheme { "a workload" } else { "a load balancer or a workload" };
+        let message = format!(
+            "`{name}`: found `{before}` before the metric, expected {expected}; there are {}",
+            known.join(", ")
+        );
+        MetricError { message, nearest: nearest(before, known.iter().copied()) }
     }
 
     /// Returns the value, or the reason why it is unknown.
-    fn value(&self, comparison: &Comparison, runs: &[(Summary, PathBuf)]) -> Result<Result<f64, String>, ReportError> {
+    fn value(
+        &self,
+        comparison: &Comparison,
+        runs: &[(Summary, PathBuf)],
+        each: Option<&str>,
+    ) -> Result<Result<f64, String>, ReportError> {
         let Some(Quantity { scheme, workload, metric }) = &self.of else { return Ok(Ok(self.factor)) };
+        let scheme = scheme.as_deref().or(each).unwrap_or_default();
         let known = comparison.workloads();
-        if !known.contains(&workload.as_str()) {
+        if workload != ALL && known.len() > 1 && !known.contains(&workload.as_str()) {
             return Ok(Err(format!("no workload is called `{workload}`; workloads are {}", known.join(", "))));
         }
+        // The only workload is compared as all flows.
+        let workload = if known.len() > 1 { workload } else { ALL };
         if metric.compared().is_none() {
-            return self.of_runs(comparison, runs, metric, workload, scheme);
+            return self.of_runs(comparison, runs, &metric.of_workload(workload), workload, scheme);
         }
         let Some(row) = comparison.row(workload, scheme, metric.name()) else { return Ok(Err("it has no run".into())) };
         let Some(mean) = row.mean else { return Ok(Err(NOT_MEASURED.into())) };
@@ -199,15 +240,15 @@ impl Side {
     }
 }
 
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Quantity { scheme, workload, metric }) = &self.of else { return write!(f, "{}", self.factor) };
-        if self.factor != 1.0 {
-            write!(f, "{} * ", self.factor)?;
-        }
+impl Side {
+    /// Returns the side as text, with the scheme that it is about.
+    fn words(&self, each: Option<&str>) -> String {
+        let Some(Quantity { scheme, workload, metric }) = &self.of else { return self.factor.to_string() };
+        let scheme = scheme.as_deref().or(each).unwrap_or_default();
+        let factor = if self.factor == 1.0 { String::new() } else { format!("{} * ", self.factor) };
         match workload.as_str() {
-            ALL => write!(f, "{scheme}.{metric}"),
-            _ => write!(f, "{scheme}.{workload}.{metric}"),
+            ALL => format!("{factor}{scheme}.{metric}"),
+            _ => format!("{factor}{scheme}.{workload}.{metric}"),
         }
     }
 }

@@ -12,6 +12,7 @@ mod comparison_text;
 mod dataset;
 mod figures;
 mod headline;
+mod junit;
 mod listing;
 pub mod metric;
 mod page;
@@ -33,6 +34,7 @@ pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, MET
 pub use dataset::SeriesSums;
 pub use figures::{Figure, FigureStyle, LineStyle, line_styles};
 pub use headline::{Headline, bit_rate, headlines};
+pub use junit::{JunitCase, junit};
 pub use listing::{Listed, Listing, index_page, is_index_page, list_results};
 pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use redraw::{Redrawn, read_comparison, report, report_pooled, report_run, report_styled};

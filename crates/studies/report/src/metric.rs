@@ -154,6 +154,17 @@ impl Metric {
         if let Kind::Compared(metric) = &self.kind { Some(metric) } else { None }
     }
 
+    /// Returns the metric of one workload, if it is a number of the summary that is kept for workloads too.
+    pub(crate) fn of_workload(&self, workload: &str) -> Metric {
+        let text = format!("workloads.{workload}.{}", self.text);
+        match &self.kind {
+            Kind::Path(path) if workload != ALL && !path.starts_with("workloads.") => {
+                Metric { kind: Kind::Path(text.clone()), text }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Returns the name as it was read.
     pub fn name(&self) -> &str {
         &self.text
@@ -301,7 +312,22 @@ impl Metric {
                     Some(of) => take(&values, *of),
                 }
             }
-            Kind::Path(path) => path.split('.').try_fold(&run.json, |at, part| at.get(part))?.as_f64(),
+            Kind::Path(path) => {
+                // Names of workloads may contain dots.
+                let of = path.strip_prefix("workloads.").and_then(|rest| {
+                    let of = |name: &str| rest.strip_prefix(name)?.strip_prefix('.');
+                    run.summary
+                        .workloads
+                        .keys()
+                        .filter_map(|name| Some((name, of(name)?)))
+                        .max_by_key(|(name, _)| name.len())
+                });
+                let (at, path) = match of {
+                    Some((name, path)) => (run.json.get("workloads")?.get(name)?, path),
+                    None => (&run.json, path.as_str()),
+                };
+                path.split('.').try_fold(at, |at, part| at.get(part))?.as_f64()
+            }
             Kind::Links { column, of, filter } => run.over_links(column, *of, filter),
             Kind::UplinkSpread { from } => run.uplink_spread(from),
             Kind::JainOfFlows { slowdown } => {
@@ -442,8 +468,7 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     }
     // Names of workloads are unknown here.
     if let Some(rest) = text.strip_prefix("workloads.")
-        && let Some((_, rest)) = rest.split_once('.')
-        && paths.iter().any(|path| path == rest)
+        && rest.match_indices('.').any(|(at, _)| paths.iter().any(|path| *path == rest[at + 1..]))
     {
         return Ok(Kind::Path(text.to_string()));
     }

@@ -24,7 +24,6 @@ mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
 
-#[cfg(test)]
 pub(crate) use canvas::escape;
 pub use layout::FigureStyle;
 pub use model::Figure;

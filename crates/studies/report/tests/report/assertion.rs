@@ -20,7 +20,7 @@ fn comparison() -> Comparison {
 }
 
 fn parse(text: &str) -> Result<Assertion, String> {
-    Assertion::parse(text, &schemes()).map_err(|error| error.message)
+    Assertion::parse(text, &schemes(), &["web".into(), "dp.ar".into()]).map_err(|error| error.message)
 }
 
 #[test]
@@ -50,6 +50,23 @@ fn means_are_compared_with_numbers_and_each_other() {
     );
 }
 
+/// Without a scheme it is about each: it holds if it holds for all.
+#[test]
+fn every_scheme_is_meant_where_none_is_named() {
+    let comparison = comparison();
+    for (text, holds) in [
+        ("slowdown_p99 < 4.1", true),
+        ("slowdown_p99 < 4", false),
+        ("slowdown_p99 >= 2", true),
+        ("slowdown_p99 <= ecmp.slowdown_p99", true),
+        ("web.slowdown_p99 < 4.1", true),
+    ] {
+        let checked = parse(text).expect(text).check(&comparison, &[]).unwrap();
+        assert_eq!(checked.holds, Some(holds), "{}", checked.text);
+        assert!(["ecmp.", "prime.", "prime.2."].iter().all(|scheme| checked.text.contains(scheme)), "{}", checked.text);
+    }
+}
+
 #[test]
 fn what_is_unknown_does_not_hold() {
     let mut open = flow(0, 300_000, Time::ZERO, 2.0);
@@ -59,11 +76,9 @@ fn what_is_unknown_does_not_hold() {
         summary("ecmp", 1, 2.0),
     ];
     let comparison = Comparison::new(&runs, &schemes(), "ecmp");
-    for (text, reason) in [
-        ("prime.slowdown_p99 < 9", "1 flows did not finish"),
-        ("prime.2.slowdown_p99 < 9", "it has no run"),
-        ("ecmp.webb.slowdown_p99 < 9", "no workload is called `webb`"),
-    ] {
+    for (text, reason) in
+        [("prime.slowdown_p99 < 9", "1 flows did not finish"), ("prime.2.slowdown_p99 < 9", "it has no run")]
+    {
         let checked = parse(text).expect(text).check(&comparison, &[]).unwrap();
         assert!(checked.holds.is_none() && checked.text.contains(reason), "{}", checked.text);
     }
@@ -106,12 +121,16 @@ fn invalid_assertions() {
     for (text, words) in [
         ("prime.slowdown_p99", "found no operator"),
         ("1 < 2", "found two numbers"),
-        ("prmie.slowdown_p99 < 2", "the schemes are ecmp, prime"),
+        (
+            "prmie.slowdown_p99 < 2",
+            "found `prmie` before the metric, expected a load balancer or a workload; there are ecmp, prime",
+        ),
+        ("ecmp.webb.slowdown_p99 < 9", "found `webb` before the metric, expected a workload; there are web, dp.ar"),
         ("prime.slowdwn_p98 < 2", "no metric is called `slowdwn_p98`"),
         ("prime.web.slowdwn_p98 < 2", "no metric is called `slowdwn_p98`"),
-        ("prime < 2", "expected a number or SCHEME.METRIC"),
+        ("prime < 2", "expected a number, METRIC or SCHEME.METRIC"),
         ("x * prime.slowdown_p99 < 2", "found `x` before `*`"),
-        ("nan < prime.slowdown_p99", "expected a number"),
+        ("nan < prime.slowdown_p99", "no metric is called `nan`"),
         ("prime.slowdown_p99 < ", "expected a number"),
     ] {
         let message = parse(text).expect_err(text);
