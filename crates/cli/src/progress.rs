@@ -238,7 +238,11 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
         let flows = format!("{}/{} flows", sum(|p| p.flows_finished), sum(|p| p.flows_total));
         parts.push((format!("{flows} finished"), flows, 0));
     }
+    let is_ending = !active.is_empty()
+        && active.iter().all(|job| job.latest.flows_total > 0 && job.latest.flows_finished == job.latest.flows_total);
     let left = match (no_progress_since(&active), time_left(share_done(jobs), elapsed)) {
+        // Acknowledgements and timers are left: nothing is stuck.
+        _ if is_ending => "last timers".to_string(),
         (Some(since), _) => format!("no progress since {:.1} us", since.as_us()),
         (None, Some(left)) => format!("{:.0} s left", left.as_secs_f64()),
         (None, None) => "time left unknown".into(),
@@ -359,5 +363,13 @@ mod tests {
         assert!(text(&[job(1000)]).ends_with("no progress since 1000.0 us"), "{}", text(&[job(1000)]));
         assert!(text(&[job(39_999)]).ends_with(" s left"));
         assert!(text(&[job(1000), job(39_999)]).ends_with(" s left"), "the other run goes on");
+        let mut ending = job(1000);
+        ending.latest.flows_finished = 120;
+        assert!(
+            text(&[ending.clone()]).ends_with("120/120 flows finished | last timers"),
+            "{}",
+            text(&[ending.clone()])
+        );
+        assert!(text(&[ending, job(39_999)]).ends_with(" s left"));
     }
 }

@@ -19,6 +19,7 @@ mod jobs;
 mod messages;
 mod mutated;
 mod pages;
+mod pictures;
 mod report;
 mod reproduce;
 mod results;

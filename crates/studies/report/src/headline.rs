@@ -183,7 +183,7 @@ fn unit(metric: &Metric) -> &'static str {
 
 fn title(metric: &Metric) -> &'static str {
     match metric.name {
-        "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
+        "fct_ratio_max" => "max FCT over ideal (slowest flow)",
         "completion" => "completion time (first start to last acknowledgement)",
         _ => "99th-percentile slowdown",
     }

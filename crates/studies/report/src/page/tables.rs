@@ -138,7 +138,9 @@ pub(super) fn legend(comparison: &Comparison) -> String {
 fn cell(row: &ComparisonRow, lead: bool) -> Value {
     let Some(mean) = row.mean else { return context! { text => "n/a", value => "" } };
     let change = row.ratio_to_baseline.filter(|_| row.difference.is_some()).map(percent_change);
+    let has_best = Metric::named(row.metric).is_some_and(Metric::has_best);
     let side = match (row.significant, row.difference) {
+        (Some(true), _) if !has_best => "",
         (Some(true), Some(d)) if d < 0.0 => "better",
         (Some(true), Some(d)) if d > 0.0 => "worse",
         // A difference of zero at every seed is not marked as unsure.

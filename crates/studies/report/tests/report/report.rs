@@ -173,7 +173,7 @@ fn one_seed_and_one_size_are_stated() {
     let names = ["ecmp".to_string(), "hf2t+letflow".to_string()];
     crate::common::compared(&dir, &summaries, &names, "ecmp");
     let page = page_of(&dir);
-    assert!(page.contains("slowest flow against the ideal"));
+    assert!(page.contains("max FCT over ideal (slowest flow)"));
     assert!(page.contains("one seed, CI n/a") && page.contains("Too few seeds to rank the schemes: one seed so far"));
     assert!(!page.contains("id=\"slowdown_by_size\""), "one size is no axis");
 }
