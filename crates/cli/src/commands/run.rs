@@ -10,7 +10,7 @@ use crate::{
     progress::ProgressDisplay,
     table::Table,
 };
-use anabranch_results::{FlowSummary, Inputs, OutputDir, Summary};
+use anabranch_results::{FlowSummary, Inputs, OutputDir, Summary, disk::disk_use, numbers::bytes};
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     scenario::Scenario,
@@ -148,7 +148,8 @@ fn capture_text(capture: &Captured) -> String {
 }
 
 pub(super) fn print_result_paths(directory: &Path, page: &Path) {
-    note(&format!("results in {}, report in {}", directory.display(), page.display()));
+    let size = bytes(disk_use(directory) as f64);
+    note(&format!("results in {} ({size}), report in {}", directory.display(), page.display()));
 }
 
 fn text(summary: &Summary) -> String {

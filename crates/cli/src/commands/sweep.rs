@@ -13,7 +13,7 @@ use crate::{
     table::Table as Drawn,
 };
 use anabranch_report::{Side, Sweep as Table};
-use anabranch_results::{Inputs, Plan};
+use anabranch_results::{Inputs, Plan, numbers::bytes};
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
@@ -266,7 +266,7 @@ fn print_dry_run(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: F
             "runs": dry.runs,
             "missing": dry.missing,
             "measured": measured.map(|m| json!({ "run": m.name, "seconds": m.seconds, "stopped": m.stopped,
-                                                 "memory_bytes": m.memory_bytes })),
+                                                 "memory_bytes": m.memory_bytes, "disk_bytes": m.disk_bytes })),
             "side_by_side": dry.side_by_side,
             "seconds": dry.seconds(),
             "directory": directory.to_string_lossy(),
@@ -278,12 +278,16 @@ fn print_dry_run(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: F
     if let Some(m) = measured {
         let about = if m.stopped { "about " } else { "" };
         let memory = m.memory_bytes.map_or("unknown".to_string(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
-        text += &format!("Measured: {}: {about}{:.3} s, {memory} of memory\n", m.name, m.seconds);
+        // The gathered tables repeat the rows of the runs.
+        let disk =
+            |runs: usize| m.disk_bytes.map_or("unknown".to_string(), |each| bytes((2 * each) as f64 * runs as f64));
+        text += &format!("Measured: {}: {about}{:.3} s, {memory} of memory, {} of disk\n", m.name, m.seconds, disk(1));
         text += &format!(
-            "If the {} missing runs are similar, {} in parallel take {}\n",
+            "If the {} missing runs are similar, {} in parallel take {} and {} of disk\n",
             dry.missing,
             dry.side_by_side,
-            duration(dry.seconds())
+            duration(dry.seconds()),
+            disk(dry.missing)
         );
     }
     print(&text);

@@ -1,6 +1,7 @@
 //! Help that finds: `explain`, `list`, `check` with several errors, completions.
 
 use crate::common::{Folder, code, json, stderr, stdout};
+use regex_lite::Regex;
 
 #[test]
 fn words_of_the_field_lead_to_names() {
@@ -93,4 +94,47 @@ fn completions_know_scenarios_schemes_keys_metrics_and_files() {
         let text = stdout(&folder.run(&["completions", shell]));
         assert!(text.contains("ANABRANCH_COMPLETE"), "{shell}: {text}");
     }
+}
+
+/// Every word of a heading, an axis or a unit that a comparison, a run or a sweep shows is explained.
+#[test]
+fn words_on_the_screen_are_explained() {
+    let folder = Folder::new("screen");
+    folder.ok("compare tiny --schemes ecmp,prime --seeds 3 --bound --out compared");
+    folder.ok("run tiny --out run");
+    folder.ok("sweep tiny --over topology.link_delay=1us,2us --schemes ecmp,prime --seeds 2 --out swept");
+    let tags = Regex::new("<[^>]*>").unwrap();
+    let mut words = std::collections::BTreeSet::new();
+    for page in ["compared", "run", "swept"] {
+        let page = folder.read(&format!("{page}/report.html")).replace("<br>", " ").replace("&#x2f;", "/");
+        for pattern in
+            [r"<th[ >](?:[^<]|<[^/]|</[^t])*</th>", r"<text [^>]*>[^<]*</text>", r#"<span class="unit">[^<]*"#]
+        {
+            for found in Regex::new(pattern).unwrap().find_iter(&page) {
+                let text = tags.replace_all(found.as_str(), " ");
+                let text = text.trim().trim_matches(['[', ']']).trim();
+                // Sentences, numbers, names of nodes, and values of the axes are no terms.
+                let is_term = text.split_whitespace().count() <= 4
+                    && !text.contains(|c: char| c.is_ascii_digit() || ":;=.\u{2013}\u{b7}".contains(c));
+                if is_term && text.len() > 1 {
+                    words.insert(text.to_lowercase());
+                }
+            }
+        }
+    }
+    words.extend(
+        anabranch_report::METRICS
+            .iter()
+            .filter_map(|metric| anabranch_report::heading(metric.name))
+            .map(|heading| heading.replace('\n', " ")),
+    );
+    words.extend(
+        ["entropy value", "queue pair", "percentile", "asymmetric", "95 % CI", "over reference", "99th percentile"]
+            .map(String::from),
+    );
+    assert!(words.len() > 40, "{words:?}");
+    let unknown: Vec<&String> = words.iter().filter(|word| anabranch_study::explain::explain(word).is_err()).collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+    let ecn = stdout(&folder.line("explain ecn"));
+    assert!(ecn.lines().take(4).any(|line| line.contains("Explicit congestion notification")), "{ecn}");
 }

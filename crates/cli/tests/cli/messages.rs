@@ -41,6 +41,7 @@ fn golden() -> PathBuf {
 fn messages(text: &str, folder: &Path) -> Vec<String> {
     let excerpt = Regex::new(r"^\s*(\d+ │|·|╰|│)").unwrap();
     let count = Regex::new(r"nearest of \d+").unwrap();
+    let size = Regex::new(r" \([\d.]+ [kMG]?B\)").unwrap();
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !excerpt.is_match(line)) {
         let line = line.trim();
@@ -49,6 +50,7 @@ fn messages(text: &str, folder: &Path) -> Vec<String> {
         }
         let line = line.replace(&folder.display().to_string(), "DIR");
         let line = count.replace_all(&line, "nearest of N").into_owned();
+        let line = size.replace_all(&line, " (SIZE)").into_owned();
         let part_of_last = ["help:", "tip:", "╭─[", "[possible values"].iter().any(|mark| line.starts_with(mark));
         let line = line.strip_prefix("× ").unwrap_or(&line).replace("╭─[", "at [");
         match lines.last_mut() {

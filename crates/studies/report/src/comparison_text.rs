@@ -29,6 +29,11 @@ const NETWORK: &[(&str, &str, bool)] = &[
     ("packets_per_ack", "packets\nper ACK", false),
 ];
 
+/// Returns the heading of a metric in tables of a terminal.
+pub fn heading(metric: &str) -> Option<&'static str> {
+    SHOWN.iter().chain(NETWORK).find(|(name, ..)| *name == metric).map(|(_, heading, _)| *heading)
+}
+
 /// Columns of `--bound`, hidden last because a flag requests them.
 const OVER_LIMITS: &str = "over bound or reference";
 

@@ -31,6 +31,7 @@ pub use assertion::{Assertion, Checked};
 pub use by_size::{SizePoint, slowdown_by_size};
 pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric, below_bound};
+pub use comparison_text::heading;
 pub use dataset::SeriesSums;
 pub use figures::{Figure, FigureStyle, LineStyle, line_styles};
 pub use headline::{Headline, bit_rate, headlines};

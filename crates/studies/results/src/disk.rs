@@ -226,3 +226,30 @@ pub fn remove_own_tree(path: &Path) -> io::Result<()> {
     }
     remove_directory(path)
 }
+
+/// Returns the bytes of the files below `directory`, each file once however many names it has.
+pub fn disk_use(directory: &Path) -> u64 {
+    let (mut open, mut seen, mut bytes) = (vec![directory.to_path_buf()], std::collections::HashSet::new(), 0);
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                open.push(entry.path());
+            } else if about.is_file() && is_new(&about, &mut seen) {
+                bytes += about.len();
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(unix)]
+fn is_new(about: &fs::Metadata, seen: &mut std::collections::HashSet<(u64, u64)>) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    about.nlink() < 2 || seen.insert((about.dev(), about.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_new(_: &fs::Metadata, _: &mut std::collections::HashSet<(u64, u64)>) -> bool {
+    true
+}

@@ -49,4 +49,4 @@ pub use tables::{
 pub use verify::{
     Finding, FindingKind, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, verify,
 };
-pub use write::{Formats, gather_runs, write_fresh_run, write_run, write_run_to_draw};
+pub use write::{Formats, gather_runs, parquet_bytes, write_fresh_run, write_run, write_run_to_draw};

@@ -23,16 +23,16 @@ pub struct Formats {
     pub csv: bool,
     /// Write `flows.parquet` and so on.
     pub parquet: bool,
-    /// Maximum size of `links.csv` in bytes where `links.parquet` is written; a larger table is written as Parquet alone.
-    pub max_links_csv: u64,
+    /// Maximum size of a CSV file in bytes where the table is written as Parquet too; a larger one is Parquet alone.
+    pub max_csv: u64,
 }
 
-/// [`Formats::max_links_csv`] of results.
-const MAX_LINKS_CSV: u64 = 1_000_000_000;
+/// [`Formats::max_csv`] of results.
+const MAX_CSV: u64 = 100_000_000;
 
 impl Formats {
     /// Both formats, for a single run.
-    pub const BOTH: Formats = Formats { csv: true, parquet: true, max_links_csv: MAX_LINKS_CSV };
+    pub const BOTH: Formats = Formats { csv: true, parquet: true, max_csv: MAX_CSV };
     /// Parquet alone, a fraction of the size, for the runs of a comparison.
     pub const PARQUET: Formats = Formats { csv: false, ..Formats::BOTH };
     /// CSV alone.
@@ -88,6 +88,26 @@ pub fn write_fresh_run(
     stage_run(staging, result, meta, provenance, formats, vec![Attempt::entry()])
 }
 
+/// Returns the bytes of a run's tables as Parquet, without writing them: what a run of a store takes on disk.
+///
+/// # Errors
+/// [`ReportError`] if rows cannot be encoded.
+pub fn parquet_bytes(result: &RunResult, meta: &RunMeta) -> Result<u64, ReportError> {
+    let context = Context::new(result, meta);
+    let mut bytes = 0;
+    for table in TABLES {
+        let rows = (table.rows)(result);
+        if rows.is_empty() && !table.always {
+            continue;
+        }
+        let mut file = Vec::new();
+        write_parquet(table, &context, &rows, &[], &mut file)
+            .map_err(|error| ReportError::drawing(table.name, error))?;
+        bytes += file.len() as u64;
+    }
+    Ok(bytes)
+}
+
 /// Returns the files that were read.
 pub fn inputs(provenance: &Provenance) -> Inputs {
     Inputs::of(provenance.inputs.iter().map(|input| PathBuf::from(&input.path)))
@@ -110,12 +130,12 @@ fn stage_run(
         if rows.is_empty() && !table.always {
             continue;
         }
-        let is_limited = table.name == "links" && formats.csv && formats.parquet;
+        let is_limited = formats.csv && formats.parquet;
         let omitted = is_limited
             .then(|| csv_bytes(table, &context, &rows))
-            .filter(|bytes| *bytes > formats.max_links_csv)
+            .filter(|bytes| *bytes > formats.max_csv)
             .map(|bytes| {
-                format!("; links.csv is omitted: about {bytes} B, at most {} B are written", formats.max_links_csv)
+                format!("; {}.csv is omitted: about {bytes} B, at most {} B are written", table.name, formats.max_csv)
             });
         for (extension, wanted) in [("csv", formats.csv && omitted.is_none()), ("parquet", formats.parquet)] {
             let mut entry = FileEntry::of_table(table, extension);

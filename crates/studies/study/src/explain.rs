@@ -1,6 +1,6 @@
 //! Explanations of all names: those of scenarios, those of results, and words that lead to them.
 
-use anabranch_report::{METRIC, Term, terms};
+use anabranch_report::{METRIC, Term, heading, terms};
 use anabranch_scenario::{
     ScenarioError,
     explain::{self as scenario, Explanation, Part, key_paths},
@@ -12,7 +12,16 @@ use anabranch_settings::{nearest, nearest_few};
 const NEAR: usize = 4;
 
 fn plain(name: &str) -> String {
-    name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace('_', "-")
+    let words = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace(['_', ','], " ");
+    words.split_whitespace().collect::<Vec<_>>().join("-")
+}
+
+/// Returns the forms in which a word on the screen may be known: as it is, without a unit in brackets, in the other number.
+fn forms(name: &str) -> Vec<String> {
+    let without_unit = name.trim().split_once([' ', '\n']).and_then(|_| name.rfind(['[', '('])).map(|at| &name[..at]);
+    let words: Vec<String> = std::iter::once(name).chain(without_unit).map(plain).collect();
+    let other = |word: &String| word.strip_suffix('s').map_or_else(|| format!("{word}s"), str::to_string);
+    words.iter().cloned().chain(words.iter().map(other)).collect()
 }
 
 /// Explains a scheme, topology, transport, workload, scenario, section or key, a column or metric of results, or a word that
@@ -21,16 +30,18 @@ fn plain(name: &str) -> String {
 /// # Errors
 /// Where the name has no meaning: the nearest names, those that begin with it or contain it first.
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
-    let word = plain(name);
-    let mut parts = scenario::find(name).map_or_else(Vec::new, |found| found.parts);
-    parts.extend(result_parts(&word));
-    match synonym(&word) {
-        Some(synonym) => parts.insert(0, synonym_part(synonym)),
-        None if parts.is_empty() => return Err(unknown(name, &word)),
-        None => {}
+    for word in forms(name) {
+        let found = scenario::find(&word);
+        let own = found.as_ref().map_or_else(|| name.trim().to_lowercase(), |found| found.name.clone());
+        let mut parts = found.map_or_else(Vec::new, |found| found.parts);
+        parts.extend(result_parts(&word));
+        // What a word means, before the keys and columns of that name.
+        parts.splice(0..0, synonym(&word).map(synonym_part));
+        if !parts.is_empty() {
+            return Ok(Explanation { name: own, parts });
+        }
     }
-    let own = scenario::find(name).map_or_else(|| name.trim().to_lowercase(), |found| found.name);
-    Ok(Explanation { name: own, parts })
+    Err(unknown(name, &plain(name)))
 }
 
 /// Columns, keys and metrics called `word`, or `FILE.NAME`, or the last part of whose name it is.
@@ -38,7 +49,9 @@ fn result_parts(word: &str) -> Vec<Part> {
     let is_meant = |term: &Term| {
         let name = plain(&term.name);
         let of_file = word.split_once('.').is_some_and(|(file, rest)| rest == name && term.place.contains(file));
-        name == word || of_file || name.rsplit_once('.').is_some_and(|(_, last)| last == word)
+        let is_heading = term.place == METRIC
+            && (plain(&term.meaning) == word || heading(&term.name).is_some_and(|heading| plain(heading) == word));
+        name == word || of_file || is_heading || name.rsplit_once('.').is_some_and(|(_, last)| last == word)
     };
     let part = |term: Term| {
         let unit = if term.unit.is_empty() { String::new() } else { format!(" ({})", term.unit) };

@@ -2,6 +2,7 @@
 
 use super::Sweep;
 use crate::{error::RunError, results::run};
+use anabranch_results::parquet_bytes;
 use anabranch_scenario::machine::{Memory, peak_rss_bytes, reset_peak_rss, resident};
 use std::{
     path::Path,
@@ -32,6 +33,8 @@ pub struct Measured {
     pub stopped: bool,
     /// Its peak memory in bytes; `None` where the system does not report it.
     pub memory_bytes: Option<u64>,
+    /// Bytes of its tables on disk; `None` if it was stopped early.
+    pub disk_bytes: Option<u64>,
 }
 
 impl DryRun {
@@ -63,8 +66,13 @@ impl Sweep {
             share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
             started.elapsed() < patience && !interrupted()
         });
+        let mut disk_bytes = None;
         let stopped = match outcome {
-            Ok(ran) => ran.result.interrupted,
+            Ok(ran) => {
+                let is_whole = !ran.result.interrupted;
+                disk_bytes = is_whole.then(|| parquet_bytes(&ran.result, &ran.meta)).transpose()?;
+                !is_whole
+            }
             Err(RunError::Interrupted) => true,
             Err(error) => return Err(error),
         };
@@ -78,7 +86,7 @@ impl Sweep {
         Ok(DryRun {
             runs: self.order().len(),
             missing: missing.len(),
-            measured: Some(Measured { name: self.name(last), seconds, stopped, memory_bytes }),
+            measured: Some(Measured { name: self.name(last), seconds, stopped, memory_bytes, disk_bytes }),
             side_by_side: threads.min(missing.len()).min(room).max(1),
         })
     }
