@@ -1,26 +1,15 @@
 //! Sizes of the built topologies against the closed forms of specification 5.1 and 10.6.
 
-use crate::common::{edges, fat_tree, hops_from, leaf_spine, live_links, make, switches};
-use anabranch_topology::{LinkClass, NodeId, NodeKind, Routes, Topology};
+use crate::common::{LOWER, UPPER, cables, edges, fat_tree, leaf_spine, make, of_tier, switches};
+use anabranch_topology::{LinkClass, NodeId, Routes};
 use anabranch_units::{Rate, Time};
-
-fn switches_of(topology: &Topology, tier: u8) -> u64 {
-    topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch { tier }).count() as u64
-}
-
-fn cables(topology: &Topology, class: LinkClass) -> u64 {
-    topology.links.iter().filter(|l| l.class == class).count() as u64 / 2
-}
-
-const LOWER: LinkClass = LinkClass::Tier { lower: 0 };
-const UPPER: LinkClass = LinkClass::Tier { lower: 1 };
 
 #[test]
 fn two_tiers_of_any_radix() {
     for k in (4..=32).step_by(2) {
         let tree = fat_tree(2, k);
         assert_eq!(u64::from(tree.hosts), k * k / 2, "hosts at radix {k}");
-        assert_eq!((switches_of(&tree, 0), switches_of(&tree, 1)), (k, k / 2), "leaves and spines at radix {k}");
+        assert_eq!((of_tier(&tree, 0), of_tier(&tree, 1)), (k, k / 2), "leaves and spines at radix {k}");
         assert_eq!(u64::from(tree.switches()), k + k / 2);
         assert_eq!((cables(&tree, LinkClass::Host), cables(&tree, LOWER)), (k * k / 2, k * k / 2));
         assert_eq!(tree.links.len() as u64, 2 * k * k);
@@ -43,7 +32,7 @@ fn three_tiers_of_any_radix() {
         let half = k / 2;
         let leaves = k * half;
         assert_eq!(u64::from(tree.hosts), k * k * k / 4, "hosts at radix {k}");
-        let tiers = [0, 1, 2].map(|tier| switches_of(&tree, tier));
+        let tiers = [0, 1, 2].map(|tier| of_tier(&tree, tier));
         assert_eq!(tiers, [leaves, leaves, half * half], "leaves, aggs and cores at radix {k}");
         for class in [LinkClass::Host, LOWER, UPPER] {
             assert_eq!(cables(&tree, class), k * k * k / 4, "{} cables at radix {k}", class.name());
@@ -60,15 +49,10 @@ fn three_tiers_of_any_radix() {
             assert_eq!(tree.switch_distance(leaf(0), leaf(other)), distance);
         }
         assert_eq!(routes.unreachable(), 0);
-    }
-}
-
-#[test]
-fn the_paths_of_all_pairs_add_up() {
-    for k in [4, 6, 8] {
-        let half = k / 2;
-        let leaves = k * half;
-        let summary = fat_tree(3, k).summary(4160, 64);
+        if k > 8 {
+            continue;
+        }
+        let summary = tree.summary(4160, 64);
         // host, leaf, agg, core, agg, leaf, host.
         assert_eq!((summary.diameter_links, summary.diameter_switch_hops), (6, 4));
         let found: Vec<_> = summary.paths.iter().map(|p| (p.switch_hops, p.paths, p.pairs)).collect();
@@ -95,7 +79,7 @@ fn leaf_spine_sizes() {
     for (leaves, spines, hosts, parallel) in [(8, 8, 16, 1), (2, 1, 1, 1), (5, 3, 7, 2), (4, 2, 8, 4)] {
         let fabric = leaf_spine(leaves, spines, hosts, parallel);
         assert_eq!(u64::from(fabric.hosts), leaves * hosts);
-        assert_eq!((switches_of(&fabric, 0), switches_of(&fabric, 1)), (leaves, spines));
+        assert_eq!((of_tier(&fabric, 0), of_tier(&fabric, 1)), (leaves, spines));
         assert_eq!(cables(&fabric, LOWER), leaves * spines * parallel);
         assert_eq!(fabric.uplinks, [(spines * parallel) as u32]);
         for switch in switches(&fabric) {
@@ -175,18 +159,12 @@ fn parallel_cables_have_names_of_their_own() {
 }
 
 #[test]
-fn hosts_attach_in_blocks_and_every_pair_is_reached() {
+fn hosts_attach_in_blocks() {
     for topology in [fat_tree(2, 8), fat_tree(3, 6), leaf_spine(3, 2, 5, 1)] {
         let per_leaf = topology.hosts / edges(&topology).len() as u32;
         for host in 0..topology.hosts {
             assert_eq!(topology.edge_switch(host), NodeId(topology.hosts + host / per_leaf));
             assert_eq!(topology.tier(topology.edge_switch(host)), Some(0));
-        }
-        let live = live_links(&topology, &[]);
-        for from in switches(&topology) {
-            let hops = hops_from(&live, from);
-            assert_eq!(hops.len() as u32, topology.switches());
-            assert!(hops.iter().all(|(to, hops)| topology.switch_distance(from, *to) == *hops));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Dragonfly and Slim Fly as graphs, against the numbers of specification 9.1, 10.1, 10.2 and 10.3.
 
-use crate::common::{adjacency, arranged, description, dragonfly, file, make, neighbours, slim_fly};
+use crate::common::{
+    adjacency, arranged, cables, description, dragonfly, file, hops_from, live_links, make, neighbours, node, slim_fly,
+};
 use anabranch_topology::{LinkClass, LinkOverride, NodeId, Routes, Topology, partition};
 use anabranch_units::{Rate, Time};
 use std::{
@@ -8,32 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-fn cables(topology: &Topology, class: LinkClass) -> usize {
-    topology.links.iter().filter(|l| l.class == class).count() / 2
-}
-
-fn hops(neighbours: &[BTreeSet<u32>], from: u32) -> Vec<u32> {
-    let mut hops = vec![u32::MAX; neighbours.len()];
-    hops[from as usize] = 0;
-    let mut level = vec![from];
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for at in level {
-            for other in &neighbours[at as usize] {
-                if hops[*other as usize] == u32::MAX {
-                    hops[*other as usize] = hops[at as usize] + 1;
-                    next.push(*other);
-                }
-            }
-        }
-        level = next;
-    }
-    hops
+/// Switch hops from these switches to all.
+fn hops(topology: &Topology, sources: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
+    let live = live_links(topology, &[]);
+    sources.flat_map(move |from| hops_from(&live, node(topology, from)).into_values())
 }
 
 fn diameter(topology: &Topology, sources: impl Iterator<Item = u32>) -> u32 {
-    let neighbours = neighbours(topology);
-    sources.flat_map(|from| hops(&neighbours, from)).max().unwrap()
+    hops(topology, sources).max().unwrap()
 }
 
 #[test]
@@ -59,7 +43,7 @@ fn dragonfly_of_the_paper() {
     }
     let summary = it.summary(4160, 64);
     assert_eq!((summary.diameter_links, summary.diameter_switch_hops), (5, 3));
-    let total: u64 = (0..264).map(|from| hops(&near, from).iter().map(|h| u64::from(*h)).sum::<u64>()).sum();
+    let total: u64 = hops(&it, 0..264).map(u64::from).sum();
     assert_eq!(summary.average_switch_hops, total as f64 / (264.0 * 263.0));
 }
 
@@ -235,18 +219,11 @@ fn tables_of_forty_thousand_endpoints() {
     {
         let start = Instant::now();
         let it = build();
-        let built = start.elapsed();
         assert_eq!((it.switches(), it.hosts), (switches, hosts));
-        let start = Instant::now();
         let routes = Routes::shortest(&it, &[]);
-        let routed = start.elapsed();
-        let start = Instant::now();
         let guide = it.guide().unwrap();
-        let guided = start.elapsed();
-        let start = Instant::now();
         let summary = it.summary(4160, 64);
-        let summed = start.elapsed();
-        assert!(built < most && routed < most && guided < most && summed < most);
+        assert!(start.elapsed() < 4 * most);
         assert_eq!((routes.unreachable(), summary.diameter_switch_hops), (0, diameter));
         assert!(guide.minimal(it.edge_switch(0), it.edge_switch(hosts - 1)).is_some());
     }

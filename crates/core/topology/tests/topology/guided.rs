@@ -200,23 +200,8 @@ fn counts_of_the_slim_fly() {
     assert_eq!(range, BTreeMap::from([(true, (132, 141)), (false, (136, 148))]));
     let guided = it.summary(4160, 64).guided.unwrap();
     let types: BTreeSet<_> = guided.types.iter().map(|t| (t.kind.local, t.kind.global)).collect();
-    let expected = [
-        (1, 0),
-        (2, 0),
-        (0, 1),
-        (1, 1),
-        (0, 2),
-        (3, 0),
-        (4, 0),
-        (2, 1),
-        (3, 1),
-        (1, 2),
-        (2, 2),
-        (0, 3),
-        (1, 3),
-        (0, 4),
-    ];
-    assert_eq!(types, BTreeSet::from(expected));
+    let all = TABLE_I.into_iter().map(|(kind, _)| kind);
+    assert_eq!(types, all.filter(|kind| *kind != (3, 2)).collect());
     assert_eq!((guided.fewest, guided.most, guided.sources), (132, 148, 162));
     assert_eq!(Guidance::SlimFly.types().len(), 14);
     assert_eq!(Guidance::SlimFly.category(PathType { local: 3, global: 2 }), None);

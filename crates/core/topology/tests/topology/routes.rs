@@ -235,24 +235,3 @@ fn a_short_list_of_dead_links_leaves_the_rest_alive() {
     let routes = Routes::shortest(&tree, &vec![true; first + 1]);
     assert_eq!(routes.unreachable(), 0);
 }
-
-/// Radix 4, three tiers, cable agg0-core0 down in both directions: leaf0 keeps 3 of 4 paths to other pods, and core0 reaches pod
-/// 0 only through another pod and core1.
-#[test]
-fn a_cut_cable_of_sixteen_hosts() {
-    let tree = fat_tree(3, 4);
-    let mut dead = vec![false; tree.links.len()];
-    tree.link_named("agg0-core0").unwrap().iter().for_each(|l| dead[l.0 as usize] = true);
-    let routes = Routes::shortest(&tree, &dead);
-    assert_eq!(tree.shortest_paths(&routes, tree.edge_switch(0), tree.edge_switch(15)), 3);
-    let name = |links: &[LinkId]| links.iter().map(|l| tree.link_name(*l)).collect::<Vec<_>>();
-    let at = |from: &str, host| {
-        let [from, to] = [tree.node_named(from).unwrap(), tree.edge_switch(host)].map(|node| node.0 - tree.hosts);
-        routes.towards(from, to)
-    };
-    let hops = at("agg0", 15);
-    assert_eq!((name(hops.links), hops.positions), (vec!["agg0->core1".to_string()], &[1][..]));
-    // core0 to leaf0: down to agg 2 of pod 1, up to core1, down to agg0, leaf0; so through every other pod.
-    assert_eq!(name(at("core0", 0).links), ["core0->agg2", "core0->agg4", "core0->agg6"]);
-    assert_eq!(routes.unreachable(), 0);
-}

@@ -1,7 +1,7 @@
 //! Tables at relevant sizes and their raw views.
 
-use crate::common::{adjacency, fat_tree, file, leaf_spine, make, switches};
-use anabranch_topology::{LinkOverride, NodeId, Routes};
+use crate::common::{adjacency, fat_tree, file, leaf_spine, switches};
+use anabranch_topology::{NodeId, Routes};
 use anabranch_units::{Rate, Serialiser, Time};
 use proptest::prelude::*;
 
@@ -95,17 +95,6 @@ proptest! {
         let (ideal, found) = (fabric.train_arrival(&path, full, full_bytes, last_bytes), *here.last().unwrap());
         prop_assert!(ideal <= found && found <= ideal + Time::from_ps(2 * 4), "{ideal:?} {found:?}");
     }
-}
-
-#[test]
-fn rates_of_host_links() {
-    let tree = make("fat-tree", "host_link_rate=100Gbps").unwrap();
-    // 8 hosts at 100 Gb/s below 8 uplinks at 400 Gb/s.
-    assert_eq!((tree.nic_rate(), tree.oversubscription()), (Rate::gbps(100), 0.25));
-    let mut tree = fat_tree(3, 4);
-    let class = LinkOverride { class: Some("tier1-2".into()), rate: Some(Rate::gbps(100)), ..Default::default() };
-    // (k/2)^2 cores with k cables of two directions.
-    assert_eq!(tree.apply(&class).unwrap(), 4 * 4 * 2);
 }
 
 #[test]

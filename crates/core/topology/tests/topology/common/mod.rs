@@ -2,8 +2,19 @@
 #![allow(unreachable_pub)]
 
 use anabranch_testkit::set_keys;
-use anabranch_topology::{Guide, LinkId, NodeId, Topology, TopologyError, TopologyParameters};
+use anabranch_topology::{Guide, LinkClass, LinkId, NodeId, NodeKind, Topology, TopologyError, TopologyParameters};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub const LOWER: LinkClass = LinkClass::Tier { lower: 0 };
+pub const UPPER: LinkClass = LinkClass::Tier { lower: 1 };
+
+pub fn of_tier(topology: &Topology, tier: u8) -> u64 {
+    topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch { tier }).count() as u64
+}
+
+pub fn cables(topology: &Topology, class: LinkClass) -> u64 {
+    topology.links.iter().filter(|l| l.class == class).count() as u64 / 2
+}
 
 /// Builds a topology of a kind from its keys.
 pub fn make(kind: &str, keys: &str) -> Result<Topology, TopologyError> {
