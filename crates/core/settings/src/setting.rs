@@ -353,6 +353,15 @@ macro_rules! word_or {
             /// A value instead.
             Value(T),
         }
+        impl<T> $name<T> {
+            /// Returns the value; `None` for the word.
+            pub fn value(self) -> Option<T> {
+                match self {
+                    $name::$variant => None,
+                    $name::Value(value) => Some(value),
+                }
+            }
+        }
         impl<T: Setting> Setting for $name<T> {
             fn expected() -> String {
                 format!(concat!("\"", $word, "\" or {}"), T::expected())

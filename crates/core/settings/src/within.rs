@@ -24,24 +24,18 @@ macro_rules! bounded {
 }
 bounded!(u32, u64, f64, Bytes, Rate, Time);
 
-impl<T: Bounded> Bounded for Auto<T> {
-    type End = T::End;
-    fn number(&self) -> Option<&T::End> {
-        if let Auto::Value(value) = self { value.number() } else { None }
-    }
+macro_rules! bounded_or {
+    ($($name:ident),*) => {$(
+        impl<T: Bounded> Bounded for $name<T> {
+            type End = T::End;
+            fn number(&self) -> Option<&T::End> {
+                if let $name::Value(value) = self { value.number() } else { None }
+            }
+        }
+    )*};
 }
-impl<T: Bounded> Bounded for Never<T> {
-    type End = T::End;
-    fn number(&self) -> Option<&T::End> {
-        if let Never::Value(value) = self { value.number() } else { None }
-    }
-}
-impl<T: Bounded> Bounded for ControlOr<T> {
-    type End = T::End;
-    fn number(&self) -> Option<&T::End> {
-        if let ControlOr::Value(value) = self { value.number() } else { None }
-    }
-}
+bounded_or!(Auto, Never, ControlOr);
+
 impl<T: Bounded> Bounded for Option<T> {
     type End = T::End;
     fn number(&self) -> Option<&T::End> {

@@ -63,10 +63,7 @@ impl MarkingRule for Pi {
 
     fn new(parameters: &PiParameters, port: &PortSizes) -> Self {
         let round_trip = port.rate.wire_time(port.bdp).ps().max(3);
-        let interval = match parameters.interval {
-            Auto::Auto => round_trip / 3,
-            Auto::Value(interval) => interval.ps().max(1),
-        };
+        let interval = parameters.interval.value().map_or(round_trip / 3, |interval| interval.ps().max(1));
         Pi {
             reference: port.bytes(parameters.reference),
             bdp: port.bytes(BytesOrBdp::Bdp(1_000_000)).max(1),
