@@ -4,83 +4,44 @@ use thiserror::Error;
 
 /// Reason for which a quantity could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum UnitError {
-    /// The text does not start with a number.
-    #[error("`{found}` does not start with a number; write for example {example}")]
-    NoNumber {
-        /// The text as found.
-        found: String,
-        /// A valid value.
-        example: &'static str,
-    },
-    /// The number has no unit.
-    #[error("`{found}` has no unit; allowed are {allowed}, for example {example}")]
-    NoUnit {
-        /// The text as found.
-        found: String,
-        /// The units allowed.
-        allowed: String,
-        /// A valid value.
-        example: &'static str,
-    },
-    /// The unit is unknown.
-    #[error("`{unit}` in `{found}` is not a unit here; allowed are {allowed}")]
-    UnknownUnit {
-        /// The text as found.
-        found: String,
-        /// The part read as a unit.
-        unit: String,
-        /// The units allowed.
-        allowed: String,
-    },
-    /// Finer than the smallest unit.
-    #[error("`{found}` is not a whole number of {smallest}")]
-    NotWhole {
-        /// The text as found.
-        found: String,
-        /// The smallest unit.
-        smallest: &'static str,
-    },
-    /// More than 64 bits of the smallest unit.
-    #[error("`{found}` is too large")]
-    TooLarge {
-        /// The text as found.
-        found: String,
-    },
-}
+#[error("{0}")]
+pub struct UnitError(String);
 
 /// Name of a unit, and its size in smallest units.
 pub(crate) type Unit = (&'static str, u64);
 
+/// `further` names units of another kind after the `units` that are allowed.
 pub(crate) fn read(
     text: &str,
     units: &[Unit],
+    further: &str,
     smallest: &'static str,
     example: &'static str,
 ) -> Result<u64, UnitError> {
-    let found = || text.to_string();
+    let wrong = |problem: String| UnitError(format!("`{text}` {problem}"));
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
     let allowed = || units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ");
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
-        return Err(UnitError::NoNumber { found: found(), example });
+        return Err(wrong(format!("does not start with a number; write for example {example}")));
     }
     if unit.is_empty() {
-        return Err(UnitError::NoUnit { found: found(), allowed: allowed(), example });
+        return Err(wrong(format!("has no unit; allowed are {}, for example {example}", allowed())));
     }
     let Some(&(_, scale)) = units.iter().find(|u| u.0 == unit) else {
-        return Err(UnitError::UnknownUnit { found: found(), unit: unit.to_string(), allowed: allowed() });
+        let allowed = allowed();
+        return Err(UnitError(format!("`{unit}` in `{text}` is not a unit here; allowed are {allowed}{further}")));
     };
     let fraction = fraction.trim_end_matches('0');
-    let too_large = || UnitError::TooLarge { found: found() };
+    let too_large = || wrong("is too large".into());
+    let not_whole = || wrong(format!("is not a whole number of {smallest}"));
     let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| too_large())?;
-    let divisor =
-        10u128.checked_pow(fraction.len() as u32).ok_or_else(|| UnitError::NotWhole { found: found(), smallest })?;
+    let divisor = 10u128.checked_pow(fraction.len() as u32).ok_or_else(not_whole)?;
     let scaled = digits.checked_mul(u128::from(scale)).ok_or_else(too_large)?;
     if scaled % divisor != 0 {
-        return Err(UnitError::NotWhole { found: found(), smallest });
+        return Err(not_whole());
     }
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }

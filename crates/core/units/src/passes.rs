@@ -41,14 +41,9 @@ impl FromStr for PacketsOrPasses {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         if text.contains("pass") {
-            return decimal::read(text, PASSES, "millionths of a pass", "\"2passes\"").map(PacketsOrPasses::Passes);
+            return decimal::read(text, PASSES, "", "millionths of a pass", "\"2passes\"").map(PacketsOrPasses::Passes);
         }
-        match text.parse().map(PacketsOrPasses::Packets) {
-            Err(UnitError::UnknownUnit { found, unit, allowed }) => {
-                Err(UnitError::UnknownUnit { found, unit, allowed: format!("{allowed}, passes") })
-            }
-            other => other,
-        }
+        PacketsOrBdp::read(text, ", passes").map(PacketsOrPasses::Packets)
     }
 }
 
@@ -76,6 +71,6 @@ mod tests {
         assert_eq!("1pass".parse::<PacketsOrPasses>().unwrap().to_string(), "1passes");
         let error = "3 laps".parse::<PacketsOrPasses>().unwrap_err().to_string();
         assert!(error.contains("bdp, passes"), "{error}");
-        assert!(matches!("passes".parse::<PacketsOrPasses>(), Err(UnitError::NoNumber { .. })));
+        assert!("passes".parse::<PacketsOrPasses>().is_err());
     }
 }

@@ -87,7 +87,7 @@ impl Serialiser {
 impl FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        decimal::read(text, UNITS, "bits per second", "\"400Gbps\"").map(Rate)
+        decimal::read(text, UNITS, "", "bits per second", "\"400Gbps\"").map(Rate)
     }
 }
 
