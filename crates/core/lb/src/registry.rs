@@ -225,18 +225,24 @@ impl HostParameters {
     /// Checks that the scheme can encode the paths of these uplinks per tier; else every packet would carry tag 0.
     ///
     /// # Errors
-    /// [`SchemeError::TooManyPaths`], [`SchemeError::NoTiers`].
+    /// [`SchemeError::Unfit`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
+        let scheme = self.name();
         if self.capabilities().tags() == TagKind::MultiPart && uplinks.is_empty() {
-            let others = Self::names(|other| other.capabilities().tags() == TagKind::Entropy);
-            return Err(SchemeError::NoTiers { scheme: self.name(), others });
+            let others = Self::names(|other| other.capabilities().tags() == TagKind::Entropy).join(", ");
+            return Err(SchemeError::Unfit(format!(
+                "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme whose \
+                 entropy values are hashed: {others}"
+            )));
         }
         if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || PathEncoding::new(uplinks).is_some() {
             return Ok(());
         }
-        let (scheme, tiers) = (self.name(), uplinks.len());
-        Err(SchemeError::TooManyPaths { scheme, paths, max_paths: MAX_PATHS, tiers, max_tiers: MAX_PARTS })
+        Err(SchemeError::Unfit(format!(
+            "host scheme `{scheme}` names at most {MAX_PATHS} paths over {MAX_PARTS} tiers; this topology has {paths} over {}",
+            uplinks.len()
+        )))
     }
 }
 
@@ -244,16 +250,19 @@ impl SwitchParameters {
     /// Checks that the scheme works with or without guided paths, at switches of up to `max_ports` switch-facing ports.
     ///
     /// # Errors
-    /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
+    /// [`SchemeError::Unfit`].
     pub fn check_guided(&self, guided: bool, max_ports: u32) -> Result<(), SchemeError> {
+        let scheme = self.name();
         match self.capabilities().packet_scope() {
-            PacketScope::Guided if !guided => {
-                let others = Self::names(Self::works_anywhere);
-                Err(SchemeError::NotGuided { scheme: self.name(), others })
-            }
-            PacketScope::Guided if max_ports > 256 => {
-                Err(SchemeError::TooManyPorts { scheme: self.name(), ports: max_ports })
-            }
+            PacketScope::Guided if !guided => Err(SchemeError::Unfit(format!(
+                "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on any other take one of {}",
+                Self::names(Self::works_anywhere).join(", ")
+            ))),
+            // A part of an entropy value has 8 bits.
+            PacketScope::Guided if max_ports > 256 => Err(SchemeError::Unfit(format!(
+                "switch scheme `{scheme}` names ports by 8 bits (Spritz §III-C): at most 256 ports to other switches; this \
+                 topology has switches with {max_ports}"
+            ))),
             _ => Ok(()),
         }
     }
@@ -266,14 +275,19 @@ impl SwitchParameters {
     /// Checks that the scheme works on a topology with these uplinks per tier.
     ///
     /// # Errors
-    /// [`SchemeError::NotATree`].
+    /// [`SchemeError::Unfit`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
         let Some(most) = self.capabilities().max_leaf_paths() else { return Ok(()) };
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
         if (1..=2).contains(&uplinks.len()) && paths <= most {
             return Ok(());
         }
-        let others = Self::names(Self::works_anywhere);
-        Err(SchemeError::NotATree { scheme: self.name(), tiers: uplinks.len(), paths, most, others })
+        Err(SchemeError::Unfit(format!(
+            "switch scheme `{}` chooses paths at the sender's leaf: it needs a leaf-spine or a fat tree, with at most {most} \
+             paths between leaves; this topology has {} tiers with uplinks and {paths} paths; others: {}",
+            self.name(),
+            uplinks.len(),
+            Self::names(Self::works_anywhere).join(", ")
+        )))
     }
 }
