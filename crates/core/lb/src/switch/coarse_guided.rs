@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn each_of_two_switches_hashes_within_its_table() {
         // Switch 0 to switch 4 of the Dragonfly (1, 2, 1). Of the two paths of the list, 0x0001 (minimal) begins at port 0, to
-        // switch 1 of the group, and 0x0100 at port 1, the global link to switch 2.
+        // switch 1 of the group, and 0x0100 at port 1, the global link to switch 3.
         let mut s = CoarseGuided::new(CoarseGuidedParameters::default(), 1, &LEAF);
         let mut ports_of = |here: u32, hop: u32, category: Category| {
             let mut seen: Vec<u32> = (0..100u32)
@@ -202,13 +202,13 @@ mod tests {
         // non-minimal one would need a global link elsewhere: there is none, so the default table has it.
         assert_eq!(ports_of(1, 1, Category::Minimal), [1]);
         assert_eq!(ports_of(1, 1, Category::NonMinimal), [1]);
-        // At switch 0 after a local link, towards switch 4: port 1 leads to switch 2 in a third group.
+        // At switch 0 after a local link, towards switch 4: port 1 leads to switch 3 in a third group.
         assert_eq!(ports_of(0, 1, Category::NonMinimal), [1]);
         assert_eq!(ports_of(0, 1, Category::Minimal), [Little::dragonfly(0, 4).minimal(0)]);
         // By type: local, then global 1-4 to the destination: (1, 1), coded 0x11 in this test.
         assert_eq!(second_ports(Category::Kind(0x11), true, 0, &Little::dragonfly(1, 4)).to_vec(), [1]);
         assert!(second_ports(Category::Kind(0x12), true, 0, &Little::dragonfly(1, 4)).is_empty());
-        // From switch 0 after a local link: global to 2, local to 3, global to 5, local to 4: (3, 2).
+        // From switch 0 after a local link: global to 3, local to 2, global to 5, local to 4: (3, 2).
         assert_eq!(second_ports(Category::Kind(0x32), true, 1, &Little::dragonfly(0, 4)).to_vec(), [1]);
     }
 

@@ -84,9 +84,11 @@ pub(crate) mod testing {
         index
     }
 
-    /// A switch of the Dragonfly (1, 2, 1): groups {0, 1}, {2, 3}, {4, 5}; port 0 leads to the other switch of the group,
-    /// port 1 over the global links 0-2, 1-4 and 3-5.
+    /// A switch of a Dragonfly whose groups have `size` switches, each with `globals` global links: its first ports lead to
+    /// the others of its group, and the k-th global link of a group to the group k + 1 further on.
     pub(crate) struct Little {
+        size: u32,
+        globals: u32,
         pub(crate) here: u32,
         pub(crate) to: u32,
         pub(crate) queues: Vec<u64>,
@@ -94,7 +96,11 @@ pub(crate) mod testing {
         paths: GuidedPaths,
     }
     impl Little {
+        /// Of the Dragonfly (1, 2, 1): groups {0, 1}, {2, 3}, {4, 5} and the global links 0-3, 1-4 and 2-5.
         pub(crate) fn dragonfly(here: u32, to: u32) -> Self {
+            Little::of((2, 1), here, to)
+        }
+        pub(crate) fn of((size, globals): (u32, u32), here: u32, to: u32) -> Self {
             let path = |ev, ns| GuidedPath {
                 ev,
                 kind: 0,
@@ -104,7 +110,7 @@ pub(crate) mod testing {
                 hops: 2,
             };
             let paths = GuidedPaths::new([path(0x0001, 691), path(0x0100, 1382)]);
-            Little { here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }
+            Little { size, globals, here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }
         }
     }
     impl GuidedSwitch for Little {
@@ -118,23 +124,30 @@ pub(crate) mod testing {
             self.to
         }
         fn ports(&self, _: u32) -> u32 {
-            2
+            self.size - 1 + self.globals
         }
         fn peer(&self, switch: u32, port: u32) -> u32 {
-            if port == 0 { switch ^ 1 } else { [2, 4, 0, 5, 1, 3][switch as usize] }
+            let (group, own, of_group) = (self.group(switch), switch % self.size, self.size * self.globals);
+            if self.is_local(switch, port) {
+                return group * self.size + port + u32::from(port >= own);
+            }
+            let k = own * self.globals + port - (self.size - 1);
+            (group + k + 1) % (of_group + 1) * self.size + (of_group - 1 - k) / self.globals
         }
         fn is_local(&self, _: u32, port: u32) -> bool {
-            port == 0
+            port < self.size - 1
         }
         fn group(&self, switch: u32) -> u32 {
-            switch / 2
+            switch / self.size
         }
         fn minimal(&self, switch: u32) -> u32 {
-            let group = switch / 2;
-            u32::from(group != self.to / 2 && self.peer(switch, 1) / 2 == self.to / 2)
+            let leads = |port: &u32| {
+                !self.is_local(switch, *port) && self.group(self.peer(switch, *port)) == self.group(self.to)
+            };
+            (0..self.ports(switch)).find(leads).unwrap_or(0)
         }
         fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32 {
-            let away = self.here / 2 != self.to / 2;
+            let away = self.group(self.here) != self.group(self.to);
             match hop {
                 0 if away => u32::from(ev >> 8) % 2,
                 1 if away && over_local => 1,

@@ -175,60 +175,6 @@ mod tests {
         }
     }
 
-    /// A switch of the Dragonfly (4, 8, 4): ports 0 to 6 lead to the others of the group, 7 to 10 over global links,
-    /// the k-th of a group (counted over its switches) to the group k + 1 further on.
-    struct Large {
-        here: u32,
-        to: u32,
-    }
-
-    impl GuidedSwitch for Large {
-        fn topology(&self) -> GuidedTopology {
-            GuidedTopology::Dragonfly
-        }
-        fn here(&self) -> u32 {
-            self.here
-        }
-        fn destination(&self) -> u32 {
-            self.to
-        }
-        fn ports(&self, _: u32) -> u32 {
-            11
-        }
-        fn peer(&self, switch: u32, port: u32) -> u32 {
-            let (group, own) = (switch / 8, switch % 8);
-            if port < 7 {
-                return group * 8 + port + u32::from(port >= own);
-            }
-            let k = own * 4 + port - 7;
-            (group + k + 1) % 33 * 8 + (31 - k) / 4
-        }
-        fn is_local(&self, _: u32, port: u32) -> bool {
-            port < 7
-        }
-        fn group(&self, switch: u32) -> u32 {
-            switch / 8
-        }
-        fn minimal(&self, _: u32) -> u32 {
-            0
-        }
-        fn named(&self, _: u8, _: bool, _: u16) -> u32 {
-            0
-        }
-        fn path_type(&self, local: u8, global: u8) -> Option<u8> {
-            Some(local << 4 | global)
-        }
-        fn queue(&mut self, _: u32) -> u64 {
-            0
-        }
-        fn snapshot(&self, _: u32, _: u32) -> u64 {
-            0
-        }
-        fn paths(&mut self) -> &crate::GuidedPaths {
-            const { &crate::GuidedPaths::EMPTY }
-        }
-    }
-
     #[test]
     fn the_two_readings_differ_on_a_full_dragonfly() {
         // From switch 2 of group 0 to group 20. By port: 11 equal ports, so each of its own 4 global links has 1/11,
@@ -236,7 +182,7 @@ mod tests {
         // throughout. 176,000 draws: standard deviations are sqrt(n p (1 - p)); 4.5 of them are exceeded by one of 64
         // with 4e-4.
         const DRAWS: u32 = 176_000;
-        let at = Large { here: 2, to: 160 };
+        let at = Little::of((8, 4), 2, 160);
         for (first_hop, own, other) in [(FirstHop::Port, 1.0 / 11.0, 1.0 / 44.0), (FirstHop::Switch, 0.03125, 0.03125)]
         {
             let mut stream = Stream::keyed(1, 2, "test");
