@@ -2,7 +2,7 @@
 
 use crate::{GuidedPaths, Weights};
 use anabranch_random::Stream;
-use anabranch_settings::{Never, choices};
+use anabranch_settings::choices;
 use anabranch_units::Time;
 use std::sync::Arc;
 
@@ -41,14 +41,6 @@ pub(crate) fn dead_of(kept: &[u32], dead: &[bool]) -> Vec<bool> {
     match kept {
         [] => dead.to_vec(),
         kept => kept.iter().map(|&index| dead.get(index as usize).copied().unwrap_or(false)).collect(),
-    }
-}
-
-/// Returns the interval of the timer that restores all blocked paths (Spritz §IV-A).
-pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
-    match block_interval {
-        Never::Never => None,
-        Never::Value(time) => Some(time),
     }
 }
 

@@ -91,13 +91,10 @@ impl SchemeCapabilities for Hf2tParameters {
         let found = format!("{} with alpha_max = {}", self.alpha_min, self.alpha_max);
         Invalid::unless(self.alpha_min <= self.alpha_max, "alpha_min", found, "alpha_max or less")?;
         Invalid::unless((0.0..=1.0).contains(&self.dmax), "dmax", self.dmax, "a share from 0 to 1")?;
-        if let Never::Value(share) = self.max_held {
-            Invalid::unless((0.0..=1.0).contains(&share), "max_held", share, "a share from 0 to 1, or \"never\"")?;
-        }
-        match self.max_added_delay {
-            Never::Value(share) => Invalid::unless(share >= 0.0, "max_added_delay", share, "0 or more, or \"never\""),
-            Never::Never => Ok(()),
-        }
+        let share = self.max_held.value().unwrap_or(0.0);
+        Invalid::unless((0.0..=1.0).contains(&share), "max_held", share, "a share from 0 to 1, or \"never\"")?;
+        let share = self.max_added_delay.value().unwrap_or(0.0);
+        Invalid::unless(share >= 0.0, "max_added_delay", share, "0 or more, or \"never\"")
     }
 
     fn keeps_path(&self) -> bool {
@@ -243,15 +240,9 @@ impl Hf2t {
 
 impl HostScheme for Hf2t {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        let timeout = match self.parameters.flowlet_timeout {
-            Auto::Value(time) => time,
-            Auto::Auto => flow.base_rtt,
-        };
+        let timeout = self.parameters.flowlet_timeout.value().unwrap_or(flow.base_rtt);
         let ideal = flow.base_rtt + flow.rate.wire_time(flow.packets * u64::from(flow.full_packet));
-        let budget = match self.parameters.max_added_delay {
-            Never::Never => Time::MAX,
-            Never::Value(share) => times(ideal, share) + timeout,
-        };
+        let budget = self.parameters.max_added_delay.value().map_or(Time::MAX, |share| times(ideal, share) + timeout);
         let state = Flow {
             tag: (key(self.host_key, flow.connection, "tag") >> 32) as Tag,
             timeout,
@@ -299,10 +290,7 @@ impl HostScheme for Hf2t {
                 let missing = flow.timeout - gap;
                 let near = missing.ps() as f64 <= p.dmax * flow.timeout.ps() as f64;
                 let until = last + flow.timeout + flow.margin;
-                let few = match p.max_held {
-                    Never::Never => true,
-                    Never::Value(share) => self.held + 1.0 <= share * self.offered,
-                };
+                let few = p.max_held.value().is_none_or(|share| self.held + 1.0 <= share * self.offered);
                 if gap.ps() >= wanted && near && few && until > now && until - now <= flow.budget {
                     self.held += 1.0;
                     flow.held_since = Some(now);
@@ -329,14 +317,20 @@ impl HostScheme for Hf2t {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::flow;
+    use crate::host::testing::{flow, packet, us};
     use proptest::prelude::*;
 
-    fn us(time: f64) -> Time {
-        Time::from_ps((time * 1e6) as u64)
+    fn hf2t(p: Hf2tParameters) -> Hf2t {
+        let mut s = Hf2t::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        s
+    }
+    /// A threshold of 6 us and alpha = 1.
+    fn fixed() -> Hf2tParameters {
+        Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() }
     }
     fn ask(s: &mut Hf2t, now: f64, eligible: f64) -> Decision {
-        s.select(us(now), 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: us(eligible) })
+        s.select(us(now), 0, &packet(0, us(eligible)))
     }
 
     #[test]
@@ -366,15 +360,7 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // F = 10 us (the base round trip), T fixed at 6 us, alpha = 1, packets of 4160 B at 400 Gb/s take 83.2 ns.
-        let p = Hf2tParameters {
-            threshold: Hf2tThreshold::Fixed,
-            dynamic: false,
-            dmax: 0.5,
-            max_added_delay: Never::Value(0.01),
-            ..Default::default()
-        };
-        let mut s = Hf2t::new(p, 1, 2);
-        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut s = hf2t(Hf2tParameters { dmax: 0.5, max_added_delay: Never::Value(0.01), ..fixed() });
         let Decision::Send(tag) = ask(&mut s, 0.0, 0.0) else { panic!() };
         assert_eq!(ask(&mut s, 5.0, 5.0), Decision::Send(tag), "a gap of 5 us is below T");
         // A gap of 7 us: held until 10 us and one packet after the last.
@@ -401,13 +387,11 @@ mod tests {
     #[test]
     fn holding_time_is_unbounded_by_default() {
         // Gaps of 6 us of 10 are 4 us short: twenty holds of 4.0832 us, of a flow that takes 93 us alone.
-        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
-        let mut s = Hf2t::new(p, 1, 2);
-        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut s = hf2t(fixed());
         let mut last = us(0.0);
-        s.select(last, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: last });
+        s.select(last, 0, &packet(0, last));
         for psn in 1..=20 {
-            let packet = Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: last };
+            let packet = packet(psn, last);
             let Decision::Hold(until) = s.select(last + us(6.0), 0, &packet) else { panic!("{psn}") };
             assert_eq!(until, last + us(10.0832));
             assert!(matches!(s.select(until, 0, &packet), Decision::Send(_)));
@@ -419,19 +403,9 @@ mod tests {
     #[test]
     fn at_most_a_share_of_the_packets_is_held() {
         // 400 gaps of 7 us of 10, all above T = 6 us, in one refresh interval: of n packets at most n / 20 are held.
-        let p = Hf2tParameters {
-            threshold: Hf2tThreshold::Fixed,
-            dynamic: false,
-            refresh: Time::from_ms(100),
-            max_held: Never::Value(0.05),
-            ..Default::default()
-        };
-        let mut s = Hf2t::new(p, 1, 2);
-        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut s = hf2t(Hf2tParameters { refresh: Time::from_ms(100), max_held: Never::Value(0.05), ..fixed() });
         let (mut now, mut held) = (Time::ZERO, 0);
-        let select = |s: &mut Hf2t, now| {
-            s.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now })
-        };
+        let select = |s: &mut Hf2t, now| s.select(now, 0, &packet(0, now));
         select(&mut s, now);
         for packet in 1..=400 {
             now += Time::from_us(7);
@@ -451,9 +425,7 @@ mod tests {
     fn gaps_are_measured_on_the_wire_or_before_the_nics_queue() {
         // Ready after 1 us, sent after 7 us, because other flows of the NIC were sent first.
         for (gaps, held) in [(Hf2tGaps::Wire, true), (Hf2tGaps::Eligible, false)] {
-            let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, gaps, ..Default::default() };
-            let mut s = Hf2t::new(p, 1, 2);
-            s.open(Time::ZERO, 0, &flow(&[8]));
+            let mut s = hf2t(Hf2tParameters { gaps, ..fixed() });
             ask(&mut s, 0.0, 0.0);
             assert_eq!(matches!(ask(&mut s, 7.0, 1.0), Decision::Hold(_)), held, "{gaps:?}");
         }
@@ -462,9 +434,7 @@ mod tests {
     #[test]
     fn long_flowlets_are_split_sooner_than_short_ones() {
         // alpha = 64 kB / length: after one packet of 4096 B it is 4 (the bound), after 40 packets 0.39.
-        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, ..Default::default() };
-        let mut s = Hf2t::new(p, 1, 2);
-        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut s = hf2t(Hf2tParameters { dynamic: true, ..fixed() });
         ask(&mut s, 0.0, 0.0);
         assert!(matches!(ask(&mut s, 9.0, 9.0), Decision::Send(_)), "9 us are below 4 x 6");
         for step in 1..40 {
@@ -486,7 +456,7 @@ mod tests {
             let (mut now, mut tag) = (Time::ZERO, None);
             for gap in gaps {
                 now += Time::from_ps(gap);
-                let packet = Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now };
+                let packet = packet(0, now);
                 let mut decision = s.select(now, 0, &packet);
                 if let Decision::Hold(until) = decision {
                     prop_assert!(until > now);

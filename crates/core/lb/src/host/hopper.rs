@@ -406,10 +406,7 @@ impl HostScheme for Hopper {
             awaited_until: Time::ZERO,
             pending: None,
             held_until: Time::ZERO,
-            early: match p.hold_beyond {
-                Auto::Value(packets) => u64::from(packets),
-                Auto::Auto => flow.early_packets,
-            },
+            early: p.hold_beyond.value().map_or(flow.early_packets, u64::from),
             cumulative: 0,
             marked: false,
             chunks,
@@ -510,18 +507,21 @@ impl HostScheme for Hopper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{feedback, flow};
+    use crate::host::testing::{feedback, flow, packet, us};
 
-    fn us(time: f64) -> Time {
-        Time::from_ps((time * 1e6) as u64)
-    }
     fn hopper(p: HopperParameters) -> Hopper {
-        let mut s = Hopper::new(p, 1, 2);
-        s.open(Time::ZERO, 0, &FlowInfo { base_rtt: Time::from_us(8), ..flow(&[8]) });
+        opened(p, flow(&[8]))
+    }
+    fn opened(p: HopperParameters, flow: FlowInfo<'_>) -> Hopper {
+        let (mut s, base_rtt) = (Hopper::new(p, 1, 2), Time::from_us(8));
+        s.open(Time::ZERO, 0, &FlowInfo { base_rtt, probe_rtt: base_rtt, ..flow });
         s
     }
+    fn ask(s: &mut Hopper, now: f64, psn: u64) -> Decision {
+        s.select(us(now), 0, &packet(psn, us(now)))
+    }
     fn select(s: &mut Hopper, now: f64) -> Decision {
-        s.select(us(now), 0, &Outgoing { psn: 5, bytes: 1000, retransmission: false, eligible_at: us(now) })
+        ask(s, now, 5)
     }
     fn path(s: &mut Hopper, now: f64) -> Tag {
         match select(s, now) {
@@ -592,7 +592,7 @@ mod tests {
         }
         // Of a chunk any packet counts, at its end. 10 us are below 1.5 x 8.7488.
         let mut s = hopper(HopperParameters { probe_on_ecn: true, ..chunks_of_ten() });
-        s.select(us(0.0), 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: us(0.0) });
+        ask(&mut s, 0.0, 0);
         s.on_ack(us(9.0), 0, &Feedback { cumulative: 4, ..feedback(0, true) });
         assert!(probes(&mut s, 9.0).is_empty());
         s.on_ack(us(10.0), 0, &Feedback { cumulative: 10, ..feedback(0, false) });
@@ -619,12 +619,8 @@ mod tests {
     fn packets_within_the_receivers_window_need_not_wait() {
         // 20 packets in flight, up to 30 may be early: the first ten of the new path are sent at once, then one per
         // packet that arrives, and all of them when the time is over.
-        let info = FlowInfo { base_rtt: Time::from_us(8), early_packets: 30, ..flow(&[8]) };
-        let mut s = Hopper::new(HopperParameters { th_cong: 1.75, ..Default::default() }, 1, 2);
-        s.open(Time::ZERO, 0, &info);
-        let ask = |s: &mut Hopper, now: f64, psn| {
-            s.select(us(now), 0, &Outgoing { psn, bytes: 1000, retransmission: false, eligible_at: us(now) })
-        };
+        let p = HopperParameters { th_cong: 1.75, ..Default::default() };
+        let mut s = opened(p, FlowInfo { early_packets: 30, ..flow(&[8]) });
         let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
         let ack = |s: &mut Hopper, now: f64, rtt: f64, cumulative| {
             s.on_ack(us(now), 0, &Feedback { rtt: Some(us(rtt)), cumulative, next_psn: 40, ..feedback(old, false) });
@@ -656,33 +652,29 @@ mod tests {
     #[test]
     fn line_fit_predicts_the_last_packet_in_flight() {
         // Samples of 20, 21, 22 us grow by 1 us per packet; ten are in flight: 32 us. The path found has 10 us.
-        let mut s = hopper(HopperParameters { th_cong: 2.7, ..Default::default() });
-        let old = path(&mut s, 0.0);
-        ack(&mut s, 20.0, old, 20.0);
-        let asked = probes(&mut s, 20.0);
-        s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
-        ack(&mut s, 21.0, old, 21.0);
-        ack(&mut s, 22.0, old, 22.0);
+        let at_22_us = |delay| {
+            let mut s = hopper(HopperParameters { th_cong: 2.7, delay, ..Default::default() });
+            let old = path(&mut s, 0.0);
+            ack(&mut s, 20.0, old, 20.0);
+            let asked = probes(&mut s, 20.0);
+            s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
+            ack(&mut s, 21.0, old, 21.0);
+            ack(&mut s, 22.0, old, 22.0);
+            (s, old, asked[0])
+        };
+        let (mut s, ..) = at_22_us(HopperDelay::Hold);
         assert_eq!(select(&mut s, 22.0), Decision::Hold(us(22.0 + 32.0 - 10.0)));
-        let mut s = hopper(HopperParameters { th_cong: 2.7, delay: HopperDelay::Continue, ..Default::default() });
-        let old = path(&mut s, 0.0);
-        ack(&mut s, 20.0, old, 20.0);
-        let asked = probes(&mut s, 20.0);
-        s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
-        ack(&mut s, 21.0, old, 21.0);
-        ack(&mut s, 22.0, old, 22.0);
-        assert_eq!((path(&mut s, 22.0), path(&mut s, 43.9), path(&mut s, 44.0)), (old, old, asked[0]));
+        let (mut s, old, new) = at_22_us(HopperDelay::Continue);
+        assert_eq!((path(&mut s, 22.0), path(&mut s, 43.9), path(&mut s, 44.0)), (old, old, new));
     }
 
     #[test]
     fn profiled_ports_are_one_per_path() {
         let labels = [3, 17, 40];
         let paths = crate::PathSpace { labels: &labels, ..flow(&[3]).paths };
-        let info = FlowInfo { base_rtt: Time::from_us(8), paths, ..flow(&[3]) };
         let parameters =
             HopperParameters { ports: HopperPorts::Profiled, on_timeout: OnTimeout::Move, ..Default::default() };
-        let mut s = Hopper::new(parameters, 1, 2);
-        s.open(Time::ZERO, 0, &info);
+        let mut s = opened(parameters, FlowInfo { paths, ..flow(&[3]) });
         let own = path(&mut s, 0.0);
         ack(&mut s, 13.0, own, 13.0);
         let mut all = probes(&mut s, 13.0);
@@ -731,13 +723,8 @@ mod tests {
         // The ideal of a chunk is 8.7488 us, so 40 us are 4.572 times as much, above 2.5. A path is better from 0.8 x 4.572 =
         // 3.6576 times the base on, of a probe 3.6576 x 8 us = 29.261 us: no later reply can allow a move.
         let due = 40.0 + 8.0 * 0.8 * 40.0 / 8.7488;
-        let ask = |s: &mut Hopper, now: f64, psn| {
-            s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
-        };
         let start = |p: HopperParameters, took: f64| {
-            let mut s = Hopper::new(p, 1, 2);
-            let base_rtt = Time::from_us(8);
-            s.open(Time::ZERO, 0, &FlowInfo { base_rtt, probe_rtt: base_rtt, ..flow(&[8]) });
+            let mut s = hopper(p);
             let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
             s.on_ack(us(took), 0, &Feedback { cumulative: 10, ..feedback(old, false) });
             let asked = probes(&mut s, took);
@@ -777,9 +764,6 @@ mod tests {
     fn chunks_move_between_chunks() {
         // Chunks of 10 packets of 4096 B: ideal 8 us + 0.7488 us at 400 Gb/s.
         let mut s = hopper(HopperParameters { probe_wait: false, ..chunks_of_ten() });
-        let ask = |s: &mut Hopper, now: f64, psn| {
-            s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
-        };
         let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
         assert_eq!([8, 9].map(|psn| ask(&mut s, 0.1, psn)), [Decision::Send(old), Decision::SendWithAckRequest(old)]);
         assert_eq!(ask(&mut s, 0.2, 10), Decision::Wait);

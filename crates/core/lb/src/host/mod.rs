@@ -72,8 +72,16 @@ pub(crate) mod testing {
         }
     }
 
+    pub(crate) fn packet(psn: u64, eligible_at: Time) -> Outgoing {
+        Outgoing { psn, bytes: 4096, retransmission: false, eligible_at }
+    }
+
+    pub(crate) fn us(time: f64) -> Time {
+        Time::from_ps((time * 1e6) as u64)
+    }
+
     pub(crate) fn send_at(scheme: &mut impl HostScheme, now: Time) -> Tag {
-        match scheme.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now }) {
+        match scheme.select(now, 0, &packet(0, now)) {
             Decision::Send(tag) => tag,
             other => panic!("{other:?}"),
         }
@@ -94,6 +102,9 @@ pub(crate) mod testing {
     pub(crate) fn clean(scheme: &mut impl HostScheme, tag: Tag) {
         scheme.on_ack(Time::ZERO, 0, &feedback(tag, false));
     }
+
+    /// Tags of the four paths.
+    pub(crate) const FOUR_TAGS: [Tag; 4] = [0x0001, 1 << 16 | 0x0100, 2 << 16 | 0x0101, 3 << 16 | 0x0203];
 
     /// Four paths of 691.4 (minimal), 1382.8, 1382.8, 1491.0 ns with the values 0x0001, 0x0100, 0x0101, 0x0203.
     pub(crate) fn four_paths() -> Arc<GuidedPaths> {

@@ -1,7 +1,7 @@
 //! Spritz with coarse-grained path control (Spritz §III-D). Scout's feedback to categories is ours; the paper has none.
 
 use super::{
-    guided::{Subset, interval},
+    guided::Subset,
     spritz::{BlockScope, Buffer, Categories, Entropy, Reading, Rules, Spritz},
 };
 use crate::{
@@ -65,7 +65,7 @@ impl From<SpritzCoarseParameters> for Rules {
             weights: p.weights,
             reading: Reading::Paper,
             block_scope: BlockScope::Flow,
-            block_interval: interval(p.block_interval),
+            block_interval: p.block_interval.value(),
             ecn_rate: p.ecn_rate,
             small_flow: 0,
             buffer: Buffer::Flow,

@@ -1,7 +1,7 @@
 //! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5).
 
 use super::{
-    guided::{Subset, interval},
+    guided::Subset,
     spritz::{BlockScope, Buffer, Reading, Rules, Spritz},
 };
 use crate::{
@@ -73,7 +73,7 @@ impl From<SpritzScoutParameters> for Rules {
             weights: p.weights,
             reading: p.reading,
             block_scope: p.block_scope,
-            block_interval: interval(p.block_interval),
+            block_interval: p.block_interval.value(),
             ecn_rate: p.ecn_rate,
             small_flow: p.small_flow.0,
             buffer: p.buffer,
@@ -89,10 +89,8 @@ pub type SpritzScout = Spritz;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{clean, four_paths, guided_flow, mark, send, send_at};
+    use crate::host::testing::{FOUR_TAGS as T, clean, four_paths, guided_flow, mark, packet, send, send_at};
     use crate::{FlowInfo, HostScheme, Tag};
-
-    const T: [Tag; 4] = [0x0001, 1 << 16 | 0x0100, 2 << 16 | 0x0101, 3 << 16 | 0x0203];
 
     fn scout(parameters: SpritzScoutParameters) -> SpritzScout {
         let mut s = SpritzScout::new(parameters, 1, 2);
@@ -201,12 +199,15 @@ mod tests {
         for (block_scope, others) in [(BlockScope::Endpoint, true), (BlockScope::Flow, false)] {
             let paths = four_paths();
             let mut s = SpritzScout::new(SpritzScoutParameters { block_scope, ..Default::default() }, 1, 2);
-            for (slot, dst, edge) in [(0, 2, 7), (1, 3, 7), (2, 4, 8)] {
+            let to = |dst, edge| {
                 let flow = guided_flow(&paths);
-                s.open(Time::ZERO, slot, &FlowInfo { dst, paths: crate::PathSpace { edge, ..flow.paths }, ..flow });
+                FlowInfo { dst, paths: crate::PathSpace { edge, ..flow.paths }, ..flow }
+            };
+            for (slot, dst, edge) in [(0, 2, 7), (1, 3, 7), (2, 4, 8)] {
+                s.open(Time::ZERO, slot, &to(dst, edge));
             }
             s.on_timeout(Time::from_us(10), 0, T[0]);
-            let packet = crate::Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO };
+            let packet = packet(0, Time::ZERO);
             let uses = |s: &mut SpritzScout, slot, us| {
                 (0..500).any(|_| s.select(Time::from_us(us), slot, &packet) == crate::Decision::Send(T[0]))
             };
@@ -214,10 +215,7 @@ mod tests {
             assert_eq!(!uses(&mut s, 1, 20), others);
             assert!(uses(&mut s, 2, 20));
             // A flow that opens later finds the block too; the timer restores the path for all.
-            s.open(Time::from_us(30), 3, &{
-                let flow = guided_flow(&paths);
-                FlowInfo { dst: 5, paths: crate::PathSpace { edge: 7, ..flow.paths }, ..flow }
-            });
+            s.open(Time::from_us(30), 3, &to(5, 7));
             assert_eq!(!uses(&mut s, 3, 40), others);
             assert!(uses(&mut s, 0, 1000) && uses(&mut s, 1, 1000) && uses(&mut s, 3, 1000));
         }

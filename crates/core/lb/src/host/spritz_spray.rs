@@ -1,7 +1,7 @@
 //! Spritz-Spray (Spritz §IV-B, Algorithms 1 and 3; specification 8.4, 8.5).
 
 use super::{
-    guided::{Subset, interval},
+    guided::Subset,
     spritz::{BlockScope, Buffer, Reading, Rules, Spritz},
 };
 use crate::{
@@ -70,7 +70,7 @@ impl From<SpritzSprayParameters> for Rules {
             weights: p.weights,
             reading: p.reading,
             block_scope: p.block_scope,
-            block_interval: interval(p.block_interval),
+            block_interval: p.block_interval.value(),
             ecn_rate: p.ecn_rate,
             small_flow: p.small_flow.0,
             buffer: p.buffer,
@@ -86,10 +86,8 @@ pub type SpritzSpray = Spritz;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{clean, four_paths, guided_flow, mark, send, send_at};
+    use crate::host::testing::{FOUR_TAGS as T, clean, four_paths, guided_flow, mark, send, send_at};
     use crate::{HostScheme, Tag};
-
-    const T: [Tag; 4] = [0x0001, 1 << 16 | 0x0100, 2 << 16 | 0x0101, 3 << 16 | 0x0203];
 
     fn spray(parameters: SpritzSprayParameters) -> SpritzSpray {
         let mut s = SpritzSpray::new(parameters, 1, 2);
