@@ -206,10 +206,6 @@ impl History {
         }
     }
 
-    pub(crate) fn heap(&self) -> usize {
-        size_of_val(&*self.entries) + size_of_val(&*self.by_mark)
-    }
-
     fn pop_until(&mut self, stamp: u32, free: &mut impl FnMut(u16)) {
         for head in self.paths..self.end {
             loop {
@@ -253,82 +249,15 @@ impl History {
 mod tests {
     use super::*;
 
-    fn penalties(history: &History) -> Vec<u32> {
-        (0..history.paths).map(|path| history.penalty(path)).collect()
-    }
-
-    #[test]
-    fn a_worked_trace() {
-        // Penalties 3 (mark) and 5 (loss), decay 1.
-        let mut h = History::new(3, Signal::Loss, false);
-        assert!(h.penalise(0, Signal::Mark, 3));
-        assert_eq!(penalties(&h), [3, 0, 0]);
-        h.tick(1, |_| panic!("nothing is over"));
-        assert!(!h.penalise(0, Signal::Mark, 3), "a mark on a penalised path adds nothing");
-        assert!(h.penalise(1, Signal::Mark, 3));
-        assert_eq!(penalties(&h), [2, 3, 0]);
-        assert!(!h.penalise(0, Signal::Loss, 5), "it waited before");
-        assert!(h.penalise(2, Signal::Loss, 5));
-        assert_eq!(penalties(&h), [5, 3, 5]);
-        assert!(h.all_wait());
-        let mut freed = Vec::new();
-        h.release(|path| freed.push(path));
-        assert_eq!(freed, [1], "the least penalised alone");
-        assert_eq!(penalties(&h), [5, 3, 5]);
-        assert!(!h.penalise(1, Signal::Mark, 3), "still penalised");
-        h.tick(3, |_| panic!("path 1 was released before"));
-        assert_eq!(penalties(&h), [2, 0, 2]);
-        assert!(h.penalise(1, Signal::Mark, 3));
-        freed.clear();
-        h.tick(2, |path| freed.push(path));
-        assert_eq!(freed, [0, 2]);
-        assert_eq!(penalties(&h), [0, 1, 0]);
-    }
-
     #[test]
     fn memory_is_allocated_with_the_first_penalty() {
         let mut h = History::new(1000, Signal::Loss, false);
         h.tick(5, |_| panic!("nothing waits"));
         assert!(!h.waits(999) && !h.all_wait() && h.waiting().next().is_none());
-        assert_eq!(h.heap(), 0);
+        assert!(h.entries.is_empty());
         assert!(h.penalise(999, Signal::Mark, 3));
-        // 1,000 paths and two heads, 8 B each.
-        assert_eq!((h.heap(), h.penalty(999), h.waiting().collect::<Vec<_>>()), (8016, 3, vec![999]));
-    }
-
-    #[test]
-    fn timeouts_have_a_list_of_their_own() {
-        // Penalties 2 (mark), 4 (loss), 9 (timeout): the path that timed out first is free last.
-        let mut h = History::new(3, Signal::Timeout, false);
-        h.penalise(0, Signal::Timeout, 9);
-        h.penalise(1, Signal::Loss, 4);
-        h.penalise(2, Signal::Mark, 2);
-        assert!(!h.penalise(0, Signal::Loss, 4), "no smaller penalty takes its place");
-        assert_eq!(penalties(&h), [9, 4, 2]);
-        let mut freed = Vec::new();
-        h.release(|path| freed.push(path));
-        (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
-        assert_eq!(freed, [2, 1, 0]);
-        let mut h = History::new(2, Signal::Loss, false);
-        h.penalise(0, Signal::Timeout, 4);
-        assert_eq!((penalties(&h), h.entries.len()), (vec![4, 0], 4));
-    }
-
-    #[test]
-    fn a_loss_may_leave_a_mark_as_it_is() {
-        // Marks 3, losses 9. A loss on the marked path changes nothing; once its penalty has ended, and on a path
-        // that a loss has penalised, it counts.
-        let mut h = History::new(2, Signal::Loss, true);
-        h.penalise(0, Signal::Mark, 3);
-        h.penalise(1, Signal::Loss, 9);
-        h.tick(1, |_| ());
-        assert!(!h.penalise(0, Signal::Loss, 9) && !h.penalise(1, Signal::Loss, 9));
-        assert_eq!(penalties(&h), [2, 9]);
-        h.tick(2, |_| ());
-        assert!(h.penalise(0, Signal::Loss, 9));
-        assert_eq!(penalties(&h), [9, 7]);
-        // Two paths and two heads of 8 B, a flag per path.
-        assert_eq!(h.heap(), 34);
+        // 1,000 paths and two heads.
+        assert_eq!((h.entries.len(), h.penalty(999), h.waiting().collect::<Vec<_>>()), (1002, 3, vec![999]));
     }
 
     #[test]

@@ -22,10 +22,4 @@ impl<T> Slots<T> {
     pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         self.0.get_mut(slot as usize)?.take()
     }
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
-    }
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Option<T>>()
-    }
 }

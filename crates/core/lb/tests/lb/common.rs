@@ -3,6 +3,7 @@
 use anabranch_lb::{
     Decision, FlowInfo, HostScheme, Outgoing, PacketView, PathSpace, SwitchInfo, Tag, registry::TagKind,
 };
+use anabranch_settings::{Raw, Registry};
 use anabranch_units::{Rate, Time};
 
 pub(crate) fn flow(key: u64, bdp_packets: u64, paths: PathSpace<'_>) -> FlowInfo<'_> {
@@ -54,4 +55,19 @@ pub(crate) fn switch(uplinks: &[u32]) -> SwitchInfo {
 
 pub(crate) fn packet((src, dst): (u32, u32), (src_leaf, dst_leaf): (u32, u32), flow: u64, tag: Tag) -> PacketView {
     PacketView { src, dst, src_leaf, dst_leaf, flow, tag, bytes: 4160, control: false, marked: false }
+}
+
+/// The scheme with its defaults, and with each choice parameter at each of its values.
+pub(crate) fn variants<Scheme: Registry>(name: &str) -> Vec<Scheme> {
+    let mut all = vec![Scheme::named(name).unwrap()];
+    for parameter in all[0].parameters().documentation() {
+        let Raw::Text(_) = parameter.default else { continue };
+        for word in parameter.expected.split('"').skip(1).step_by(2) {
+            let mut other = Scheme::named(name).unwrap();
+            if other.parameters_mut().set(parameter.name, &Raw::Text(word.into())).is_ok() {
+                all.push(other);
+            }
+        }
+    }
+    all
 }

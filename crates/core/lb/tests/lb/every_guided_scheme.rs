@@ -5,7 +5,6 @@ use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{PacketScope, SwitchParameters},
 };
-use anabranch_settings::{Raw, Setting};
 use anabranch_units::Time;
 use proptest::prelude::*;
 
@@ -142,21 +141,6 @@ impl GuidedSwitch for At<'_> {
     }
 }
 
-/// The scheme with its defaults, and with each choice parameter at each of its values.
-fn variants(name: &str) -> Vec<SwitchParameters> {
-    let mut all = vec![SwitchParameters::named(name).unwrap()];
-    for parameter in all[0].parameters().documentation() {
-        let Raw::Text(_) = parameter.default else { continue };
-        for word in parameter.expected.split('"').skip(1).step_by(2) {
-            let mut other = SwitchParameters::named(name).unwrap();
-            if other.parameters_mut().set(parameter.name, &word.to_string().write()).is_ok() {
-                all.push(other);
-            }
-        }
-    }
-    all
-}
-
 /// Maximum links of a route: five on a Dragonfly (two chosen, three default), four on a graph of diameter 2; a
 /// progressive choice may come one link later, and a detour over a third group takes one more local link at each side.
 const MAX_LINKS: usize = 8;
@@ -181,7 +165,7 @@ proptest! {
         let guided = SwitchParameters::names(|switch| switch.capabilities().packet_scope() == PacketScope::Guided);
         prop_assert!(guided.len() >= 5, "minimal, valiant, ugal, source-guided, coarse-guided");
         for name in guided {
-            for parameters in variants(name) {
+            for parameters in common::variants::<SwitchParameters>(name) {
                 let run = || {
                     let info = |number: u32| {
                         let ports = net.neighbours[number as usize].len() as u32;

@@ -6,7 +6,6 @@ use anabranch_lb::{
     Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{Host, HostParameters, PacketScope, SwitchParameters, TagKind},
 };
-use anabranch_settings::{Raw, Setting};
 use anabranch_units::{Rate, Time};
 use proptest::{prelude::*, strategy::ValueTree};
 use std::sync::Arc;
@@ -58,26 +57,18 @@ fn guided_paths() -> GuidedPaths {
     }))
 }
 
-fn paths(shape: &[u32]) -> u32 {
-    shape.iter().product()
-}
-
 fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
     if bits.is_multiple_of(3) || shape.is_empty() {
         Vec::new()
     } else {
-        (0..paths(shape)).map(|p| bits >> (p % 32) & 1 == 1).collect()
+        (0..shape.iter().product()).map(|p| bits >> (p % 32) & 1 == 1).collect()
     }
 }
 
 const MAX_PROBES: usize = 64;
 
-/// Returns the host's decisions, with the shape of each flow; a probe counts as a decision to send.
-fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
-    play_counting(host, tags, events).0
-}
-
-fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
+/// Returns the host's decisions, with the shape of each flow, and the number of probes, each a decision to send.
+fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
     let guided = Arc::new(guided_paths());
     let echo = |tag: u32| if tags == TagKind::Guided { guided.tag(tag % guided.len()) } else { tag };
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
@@ -149,29 +140,14 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
     (decisions, sent)
 }
 
-/// The scheme with its defaults, and with each choice parameter at each of its values.
-fn variants(name: &str) -> Vec<HostParameters> {
-    let mut all = vec![HostParameters::named(name).unwrap()];
-    for parameter in all[0].parameters().documentation() {
-        let Raw::Text(_) = parameter.default else { continue };
-        for word in parameter.expected.split('"').skip(1).step_by(2) {
-            let mut other = HostParameters::named(name).unwrap();
-            if other.parameters_mut().set(parameter.name, &word.to_string().write()).is_ok() {
-                all.push(other);
-            }
-        }
-    }
-    all
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn hosts(events in prop::collection::vec(event(), 1..300), others in prop::collection::vec(event(), 1..50), seed: u64) {
         for about in HostParameters::ALL {
-            for parameters in variants(about.name) {
+            for parameters in common::variants::<HostParameters>(about.name) {
                 let tags = parameters.capabilities().tags();
-                let decisions = play(&mut parameters.build(seed, 1), tags, &events);
+                let decisions = play(&mut parameters.build(seed, 1), tags, &events).0;
                 for (decision, shape) in &decisions {
                     if let (Decision::Send(tag), TagKind::Guided) = (decision, tags) {
                         let paths = guided_paths();
@@ -189,7 +165,7 @@ proptest! {
                 // The same again, and beside another host whose events run first.
                 let mut other = parameters.build(seed, 2);
                 play(&mut other, tags, &others);
-                prop_assert_eq!(&play(&mut parameters.build(seed, 1), tags, &events), &decisions, "{}", about.name);
+                prop_assert_eq!(&play(&mut parameters.build(seed, 1), tags, &events).0, &decisions, "{}", about.name);
             }
         }
     }
@@ -308,7 +284,7 @@ fn random_events_reach_the_probes() {
         let events = lists.new_tree(&mut runner).unwrap().current();
         for parameters in HostParameters::each() {
             let mut host = parameters.build(1, 1);
-            if play_counting(&mut host, parameters.capabilities().tags(), &events).1 > 0 {
+            if play(&mut host, parameters.capabilities().tags(), &events).1 > 0 {
                 probing.insert(parameters.name());
             }
         }

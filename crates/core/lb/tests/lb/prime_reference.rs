@@ -4,7 +4,7 @@
 use crate::common::{flow, send};
 use anabranch_lb::{
     Feedback, FlowInfo, HostScheme, PathSpace, Tag,
-    host::prime::{DecayOn, HistoryOf, Prime, PrimeParameters},
+    host::prime::{DecayOn, HistoryOf, NackOnMarked, Prime, PrimeParameters},
 };
 use anabranch_settings::Auto;
 use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
@@ -30,6 +30,8 @@ struct Reference {
     width: usize,
     rows: usize,
     penalty: Vec<u64>,
+    /// The penalty is that of a mark.
+    by_mark: Vec<bool>,
     dead: Vec<bool>,
     sent: u64,
     row: usize,
@@ -46,6 +48,7 @@ impl Reference {
             width,
             rows,
             penalty: vec![0; paths],
+            by_mark: vec![false; paths],
             dead: vec![false; paths],
             sent: 0,
             row: 0,
@@ -78,6 +81,12 @@ impl Reference {
             self.used.clear();
         }
         self.used.insert(uplink);
+    }
+
+    fn penalise(&mut self, path: usize, penalty: u64, by_mark: bool) {
+        if !self.dead[path] && penalty > self.penalty[path] {
+            (self.penalty[path], self.by_mark[path]) = (penalty, by_mark);
+        }
     }
 
     fn decay(&mut self, by: u64) {
@@ -114,6 +123,8 @@ proptest! {
         (width, rows) in prop_oneof![(2u32..10, Just(1u32)), (1u32..6, 2u32..5)],
         p_ecn in 0u64..12,
         p_nack in 0u64..30,
+        p_timeout in prop::option::of(0u64..60),
+        keeps_marks: bool,
         decay in 0u32..3,
         history_after in 0u64..30,
         seed in any::<u64>(),
@@ -122,10 +133,13 @@ proptest! {
         let parameters = PrimeParameters {
             p_ecn: Auto::Value(packets(p_ecn)),
             p_nack: packets(p_nack),
+            p_timeout: p_timeout.map_or(Auto::Auto, |own| Auto::Value(packets(own))),
+            nack_on_marked: if keeps_marks { NackOnMarked::Ignore } else { NackOnMarked::Replace },
             decay,
             history_after: PacketsOrBdp::Packets(history_after),
             ..Default::default()
         };
+        let p_timeout = p_timeout.map_or(p_nack, |own| own.max(p_nack).max(p_ecn));
         let uplinks = if rows == 1 { vec![width] } else { vec![width, rows] };
         let bits = width.next_power_of_two().trailing_zeros();
         let mut scheme = Prime::new(parameters, seed, 1);
@@ -146,20 +160,21 @@ proptest! {
                 Event::Mark(p) => {
                     let p = p as usize % paths;
                     scheme.on_ack(Time::ZERO, 0, &ack(tag(p)));
-                    if reference.penalty[p] == 0 && !reference.dead[p] {
-                        reference.penalty[p] = p_ecn;
+                    if reference.penalty[p] == 0 {
+                        reference.penalise(p, p_ecn, true);
                     }
                 }
-                Event::Nack(p) | Event::Timeout(p) => {
+                Event::Nack(p) => {
                     let p = p as usize % paths;
-                    if matches!(event, Event::Nack(_)) {
-                        scheme.on_nack(Time::ZERO, 0, tag(p));
-                    } else {
-                        scheme.on_timeout(Time::ZERO, 0, tag(p));
+                    scheme.on_nack(Time::ZERO, 0, tag(p));
+                    if !(keeps_marks && reference.by_mark[p] && reference.penalty[p] > 0) {
+                        reference.penalise(p, p_nack, false);
                     }
-                    if !reference.dead[p] {
-                        reference.penalty[p] = reference.penalty[p].max(p_nack);
-                    }
+                }
+                Event::Timeout(p) => {
+                    let p = p as usize % paths;
+                    scheme.on_timeout(Time::ZERO, 0, tag(p));
+                    reference.penalise(p, p_timeout, false);
                 }
                 Event::Dead(bits) => {
                     let mut dead: Vec<bool> = (0..paths).map(|p| bits >> (p % 64) & 1 == 1).collect();

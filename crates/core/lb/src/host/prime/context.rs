@@ -245,12 +245,4 @@ impl Context {
             generator.set(path, usable || !heeded && history.waits(path));
         }
     }
-
-    /// Returns the heap bytes.
-    pub(super) fn heap(&self) -> usize {
-        let generator = self.generator.memory() - size_of::<Generator>();
-        let parts = self.parts.as_ref().map_or(0, |parts| parts.heap());
-        let tuner = self.tuner.as_ref().map_or(0, |tuner| size_of::<Tuner>() + tuner.heap());
-        generator + self.history.heap() + parts + tuner + size_of_val(&*self.penalties)
-    }
 }

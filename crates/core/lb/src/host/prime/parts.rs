@@ -141,9 +141,4 @@ impl PartHistory {
         self.next = (path + 1) % paths;
         Pick { path, tag: self.shape.tag(path) }
     }
-
-    pub(super) fn heap(&self) -> usize {
-        let histories = self.histories.iter().map(|history| size_of::<History>() + history.heap());
-        size_of::<Self>() + histories.sum::<usize>() + self.dead.capacity()
-    }
 }

@@ -52,10 +52,6 @@ impl Tuner {
         }
         seen.penalty
     }
-
-    pub(super) fn heap(&self) -> usize {
-        size_of_val(&*self.seen)
-    }
 }
 
 #[cfg(test)]
