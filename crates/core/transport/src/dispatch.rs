@@ -27,3 +27,21 @@ macro_rules! dispatch {
     };
 }
 pub(crate) use dispatch;
+
+/// Defines methods of an enum that call those of a trait for its kind, with the constants of the run, `config`.
+macro_rules! calls {
+    ($seen:vis $type:ident, $trait:ident, $config:ident, $me:ident: $(
+        $([$mut:tt])? fn $name:ident($($arg:ident: $kind:ty),*) $(-> $result:ty)?;
+    )*) => {
+        impl $type {
+            $(
+                #[doc = concat!("See [`", stringify!($trait), "::", stringify!($name), "`].")]
+                #[inline]
+                $seen fn $name(&$($mut)? $me, config: &$config, $($arg: $kind),*) $(-> $result)? {
+                    both!($me, config: $type(it, constants) => $trait::$name(it, constants, $($arg),*))
+                }
+            )*
+        }
+    };
+}
+pub(crate) use calls;

@@ -8,7 +8,7 @@ pub mod uet;
 
 use crate::{
     AckOutcome, BaseRttShift, DataArrival, Network, Reply, Segment,
-    dispatch::dispatch,
+    dispatch::{calls, dispatch},
     kind::{Constants, NicLimits, Protocol, Receiving, Sending, TransportSettings},
 };
 use anabranch_settings::registry;
@@ -148,6 +148,24 @@ impl Transport {
     }
 }
 
+calls! { pub Sender, Sending, Transport, self:
+    [mut] fn append(packets: u64);
+    [mut] fn shorten(packets: u64);
+    fn ready() -> bool;
+    fn peek() -> Option<Segment>;
+    [mut] fn send(now: Time, tag: u32) -> Segment;
+    [mut] fn on_reply(now: Time, reply: &Reply, path_rtt: Option<Time>, measured: Option<Time>) -> AckOutcome;
+    fn deadline() -> Option<Time>;
+    [mut] fn on_timer(now: Time, timed_out: &mut impl FnMut(u64, u32));
+    fn allowed(now: Time) -> (Option<u64>, Option<Rate>);
+}
+calls! { pub Receiver, Receiving, Transport, self:
+    [mut] fn shorten(packets: u64);
+    [mut] fn on_data(now: Time, data: &DataArrival) -> (Option<Reply>, bool);
+    [mut] fn on_header(psn: u64, tag: u32, ack_request: bool) -> Option<Reply>;
+    [mut] fn on_timer(now: Time) -> Option<Reply>;
+}
+
 impl Sender {
     /// See [`Sending::new`].
     pub fn new(transport: &Transport, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
@@ -156,32 +174,6 @@ impl Sender {
     /// See [`Sending::of_stream`].
     pub fn of_stream(transport: &Transport, rate: Rate, base_rtt: Time, now: Time, first: u64) -> Self {
         made!(transport, Transport(config) => Sender(Sending::of_stream(config, rate, base_rtt, now, first)))
-    }
-    /// See [`Sending::append`].
-    pub fn append(&mut self, transport: &Transport, packets: u64) {
-        both!(self, transport: Sender(sender, config) => sender.append(config, packets));
-    }
-    /// See [`Sending::shorten`].
-    pub fn shorten(&mut self, transport: &Transport, packets: u64) {
-        both!(self, transport: Sender(sender, config) => sender.shorten(config, packets));
-    }
-    /// See [`Sending::ready`].
-    #[inline]
-    pub fn ready(&self, transport: &Transport) -> bool {
-        both!(self, transport: Sender(sender, config) => sender.ready(config))
-    }
-    /// See [`Sending::peek`].
-    #[inline]
-    pub fn peek(&self, transport: &Transport) -> Option<Segment> {
-        both!(self, transport: Sender(sender, config) => sender.peek(config))
-    }
-    /// See [`Sending::send`].
-    ///
-    /// # Panics
-    /// If there is no packet to send.
-    #[inline]
-    pub fn send(&mut self, transport: &Transport, now: Time, tag: u32) {
-        both!(self, transport: Sender(sender, config) => { sender.send(config, now, tag); });
     }
     /// See [`Sending::requests_ack`].
     #[inline]
@@ -192,31 +184,6 @@ impl Sender {
     #[inline]
     pub fn on_blocked(&mut self) {
         of!(self, Sender(sender) => sender.on_blocked());
-    }
-    /// See [`Sending::on_reply`].
-    #[inline]
-    pub fn on_reply(
-        &mut self,
-        transport: &Transport,
-        now: Time,
-        reply: &Reply,
-        path_rtt: Option<Time>,
-        measured: Option<Time>,
-    ) -> AckOutcome {
-        both!(self, transport: Sender(sender, config) => sender.on_reply(config, now, reply, path_rtt, measured))
-    }
-    /// See [`Sending::deadline`].
-    #[inline]
-    pub fn deadline(&self, transport: &Transport) -> Option<Time> {
-        both!(self, transport: Sender(sender, config) => sender.deadline(config))
-    }
-    /// See [`Sending::on_timer`].
-    pub fn on_timer(&mut self, transport: &Transport, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
-        both!(self, transport: Sender(sender, config) => sender.on_timer(config, now, timed_out));
-    }
-    /// See [`Sending::allowed`].
-    pub fn allowed(&self, transport: &Transport, now: Time) -> (Option<u64>, Option<Rate>) {
-        both!(self, transport: Sender(sender, config) => sender.allowed(config, now))
     }
 }
 
@@ -229,27 +196,10 @@ impl Receiver {
     pub fn of_stream(transport: &Transport, first: u64) -> Self {
         made!(transport, Transport(config) => Receiver(Receiving::of_stream(config, first)))
     }
-    /// See [`Receiving::shorten`].
-    pub fn shorten(&mut self, transport: &Transport, packets: u64) {
-        both!(self, transport: Receiver(receiver, config) => receiver.shorten(config, packets));
-    }
-    /// See [`Receiving::on_data`].
-    #[inline]
-    pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
-        both!(self, transport: Receiver(receiver, config) => Receiving::on_data(receiver, config, now, data))
-    }
     /// See [`Receiving::limit_early`].
     #[inline]
     pub fn limit_early(&mut self, bytes: u64) {
         of!(self, Receiver(receiver) => receiver.limit_early(bytes));
-    }
-    /// See [`Receiving::on_header`].
-    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32, ack_request: bool) -> Option<Reply> {
-        both!(self, transport: Receiver(receiver, config) => receiver.on_header(config, psn, tag, ack_request))
-    }
-    /// See [`Receiving::on_timer`].
-    pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Reply> {
-        both!(self, transport: Receiver(receiver, config) => receiver.on_timer(config, now))
     }
 }
 

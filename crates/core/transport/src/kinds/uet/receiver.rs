@@ -43,31 +43,6 @@ pub struct UetReceiver {
 }
 
 impl UetReceiver {
-    /// The receiver of `size` payload bytes.
-    pub fn new(config: &UetConfig, size: u64) -> Self {
-        let packets = config.packets(size);
-        UetReceiver {
-            received: PsnSet::new(config.window_packets().min(packets).min(FIRST_SPAN)),
-            cumulative: 0,
-            packets,
-            last_payload: (size - (packets - 1) * config.mtu) as u32,
-            unacknowledged: 0,
-            pending: (0, 0),
-            due: Time::MAX,
-            last_tag: 0,
-            trimmed_request: false,
-            owed: false,
-            following: 0,
-            marked: false,
-            any_marked: false,
-            received_bytes: 0,
-            beyond: 0,
-            max_reorder_bytes: 0,
-            out_of_order: 0,
-            out_of_sequence: 0,
-        }
-    }
-
     /// Advances past the lowest missing packet, which has arrived, to the next missing one.
     fn advance(&mut self, config: &UetConfig) {
         let next = self.cumulative + 1;
@@ -126,7 +101,27 @@ impl Receiving for UetReceiver {
     type Config = UetConfig;
 
     fn new(config: &UetConfig, size: u64) -> Self {
-        UetReceiver::new(config, size)
+        let packets = config.packets(size);
+        UetReceiver {
+            received: PsnSet::new(config.window_packets().min(packets).min(FIRST_SPAN)),
+            cumulative: 0,
+            packets,
+            last_payload: (size - (packets - 1) * config.mtu) as u32,
+            unacknowledged: 0,
+            pending: (0, 0),
+            due: Time::MAX,
+            last_tag: 0,
+            trimmed_request: false,
+            owed: false,
+            following: 0,
+            marked: false,
+            any_marked: false,
+            received_bytes: 0,
+            beyond: 0,
+            max_reorder_bytes: 0,
+            out_of_order: 0,
+            out_of_sequence: 0,
+        }
     }
 
     fn shorten(&mut self, _config: &UetConfig, packets: u64) {

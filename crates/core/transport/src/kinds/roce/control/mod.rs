@@ -14,7 +14,7 @@ pub use pair::{DelayedAcks, PairControl, PairReply, Start};
 pub use swift::SwiftParameters;
 pub use tcp_like::TcpLikeParameters;
 
-use crate::dispatch::dispatch;
+use crate::dispatch::{calls, dispatch};
 use anabranch_settings::registry;
 use anabranch_units::{Rate, Time};
 
@@ -100,6 +100,17 @@ pair_controls! { $
     line_rate LineRate LineRateParameters,
 }
 
+calls! { pub(crate) Control, PairControl, ControlConfig, self:
+    [mut] fn rate(now: Time, line_rate: Rate) -> Option<Rate>;
+    [mut] fn on_notification(now: Time);
+    [mut] fn on_reply(reply: &PairReply);
+    [mut] fn on_bytes(now: Time, bytes: u64);
+    [mut] fn restore(now: Time);
+    [mut] fn on_timeout(now: Time);
+    fn may_send(mtu: u64, room: u64, left: u64) -> bool;
+    [mut] fn on_sent(room: u64, bytes: u64);
+}
+
 impl Control {
     pub(crate) fn new(config: &ControlConfig, start: &Start) -> Self {
         made!(config, ControlConfig(constants) => Control(PairControl::new(constants, start)))
@@ -111,48 +122,12 @@ impl Control {
     }
 
     #[inline]
-    pub(crate) fn rate(&mut self, config: &ControlConfig, now: Time, line_rate: Rate) -> Option<Rate> {
-        both!(self, config: Control(pair, constants) => PairControl::rate(pair, constants, now, line_rate))
-    }
-
-    #[inline]
     pub(crate) fn min_gap(&self) -> Time {
         of!(self, Control(pair) => pair.min_gap())
-    }
-
-    pub(crate) fn on_notification(&mut self, config: &ControlConfig, now: Time) {
-        both!(self, config: Control(pair, constants) => pair.on_notification(constants, now));
-    }
-
-    #[inline]
-    pub(crate) fn on_reply(&mut self, config: &ControlConfig, reply: &PairReply) {
-        both!(self, config: Control(pair, constants) => pair.on_reply(constants, reply));
-    }
-
-    pub(crate) fn on_bytes(&mut self, config: &ControlConfig, now: Time, bytes: u64) {
-        both!(self, config: Control(pair, constants) => pair.on_bytes(constants, now, bytes));
-    }
-
-    pub(crate) fn restore(&mut self, config: &ControlConfig, now: Time) {
-        both!(self, config: Control(pair, constants) => pair.restore(constants, now));
-    }
-
-    pub(crate) fn on_timeout(&mut self, config: &ControlConfig, now: Time) {
-        both!(self, config: Control(pair, constants) => pair.on_timeout(constants, now));
-    }
-
-    #[inline]
-    pub(crate) fn may_send(&self, config: &ControlConfig, mtu: u64, room: u64, left: u64) -> bool {
-        both!(self, config: Control(pair, constants) => pair.may_send(constants, mtu, room, left))
     }
 
     #[inline]
     pub(crate) fn in_burst(&self) -> bool {
         of!(self, Control(pair) => pair.in_burst())
-    }
-
-    #[inline]
-    pub(crate) fn on_sent(&mut self, config: &ControlConfig, room: u64, bytes: u64) {
-        both!(self, config: Control(pair, constants) => pair.on_sent(constants, room, bytes));
     }
 }

@@ -21,7 +21,10 @@ pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters};
 pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
 
-use crate::{Network, dispatch::dispatch};
+use crate::{
+    Network,
+    dispatch::{calls, dispatch},
+};
 use anabranch_settings::registry;
 use anabranch_units::Time;
 
@@ -72,32 +75,22 @@ window_rules! { $
     fixed Fixed FixedParameters,
 }
 
+calls! { pub CongestionControl, WindowRule, CcConfig, self:
+    [mut] fn on_ack(ack: &CcAck);
+    [mut] fn on_nack(loss: &CcLoss);
+    [mut] fn on_timeout(loss: &CcLoss);
+}
+
 impl CongestionControl {
     /// Creates the state of a flow whose longest path has the base round trip `base_rtt`.
     pub fn new(config: &CcConfig, base_rtt: Time) -> Self {
         made!(config, CcConfig(constants) => CongestionControl(WindowRule::new(constants, base_rtt)))
     }
 
-    /// Processes an ACK that newly acknowledges packets.
-    #[inline]
-    pub fn on_ack(&mut self, config: &CcConfig, ack: &CcAck) {
-        both!(self, config: CongestionControl(rule, constants) => rule.on_ack(constants, ack));
-    }
-
-    /// Counts bytes acknowledged by a NACK's cumulative PSN as delivered; they do not move the window (ours).
+    /// See [`WindowRule::on_progress`].
     #[inline]
     pub fn on_progress(&mut self, bytes: u64) {
         of!(self, CongestionControl(rule) => rule.on_progress(bytes));
-    }
-
-    /// Processes the trim of a packet.
-    pub fn on_nack(&mut self, config: &CcConfig, loss: &CcLoss) {
-        both!(self, config: CongestionControl(rule, constants) => rule.on_nack(constants, loss));
-    }
-
-    /// Processes the timeout of a packet.
-    pub fn on_timeout(&mut self, config: &CcConfig, loss: &CcLoss) {
-        both!(self, config: CongestionControl(rule, constants) => rule.on_timeout(constants, loss));
     }
 
     /// Returns the window in bytes on the wire, rounded down.

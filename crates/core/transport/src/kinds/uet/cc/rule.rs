@@ -16,13 +16,13 @@ pub trait WindowRule: Clone + Debug {
     fn config(parameters: &Self::Parameters, sizes: Sizes, network: &Network) -> Self::Config;
     /// Creates the state of a flow whose longest path has the base round trip `base_rtt`.
     fn new(config: &Self::Config, base_rtt: Time) -> Self;
-    /// See [`super::CongestionControl::on_ack`].
+    /// Processes an ACK that newly acknowledges packets.
     fn on_ack(&mut self, config: &Self::Config, ack: &CcAck);
-    /// See [`super::CongestionControl::on_progress`].
+    /// Counts bytes acknowledged by a NACK's cumulative PSN as delivered; they do not move the window (ours).
     fn on_progress(&mut self, _bytes: u64) {}
-    /// See [`super::CongestionControl::on_nack`].
+    /// Processes the trim of a packet.
     fn on_nack(&mut self, config: &Self::Config, loss: &CcLoss);
-    /// See [`super::CongestionControl::on_timeout`].
+    /// Processes the timeout of a packet.
     fn on_timeout(&mut self, config: &Self::Config, loss: &CcLoss);
     /// Returns the window in bytes on the wire.
     fn cwnd(&self) -> f64;
@@ -45,7 +45,7 @@ pub struct Sizes {
 }
 
 /// An acknowledgement as the congestion control receives it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CcAck {
     /// The current time.
     pub now: Time,
