@@ -3,8 +3,8 @@
 use super::parameters::{RTO, RTO_HIGH, RTO_LOW};
 use super::{EarlyAck, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
 use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply};
-use anabranch_settings::{Auto, Never};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_settings::Auto;
+use anabranch_units::{Rate, Time};
 
 /// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -38,22 +38,14 @@ pub struct RoceConfig {
     pub(crate) recorded: bool,
 }
 
-fn bytes(limit: Never<Bytes>) -> Option<u64> {
-    match limit {
-        Never::Never => None,
-        Never::Value(bytes) => Some(bytes.0),
-    }
-}
-
 impl RoceConfig {
     /// Resolves `transport`, which must have passed `check`, against the network.
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
         let control = transport.cc.chosen(&roce.congestion_control);
         let least = network.base_rtt.saturating_add(network.queue_drain);
-        let timeout = |setting: Auto<Time>, default: Time| match setting {
-            Auto::Value(time) => time.max(network.base_rtt),
-            Auto::Auto => default.max(least),
+        let timeout = |setting: Auto<Time>, default: Time| {
+            setting.value().map_or(default.max(least), |time| time.max(network.base_rtt))
         };
         let packet = roce.mtu.0 + roce.header.0;
         // Only payload counts.
@@ -62,6 +54,7 @@ impl RoceConfig {
             ahead => (network.packets_to_fill(packet, 1) + ahead).saturating_mul(roce.mtu.0),
         };
         let limited = roce.recovery != Recovery::GoBackN || control.capabilities().requires_go_back_n();
+        let reorder = roce.reorder_memory.value().map(|bytes| bytes.0);
         RoceConfig {
             base_rtt_shift: BaseRttShift::default(),
             mtu: roce.mtu.0,
@@ -77,16 +70,15 @@ impl RoceConfig {
             control: ControlConfig::new(control, network.nic_rate),
             rto: match roce.rto {
                 Auto::Auto => Some(RTO.max(least)),
-                Auto::Value(Never::Never) => None,
-                Auto::Value(Never::Value(time)) => Some(time.max(network.base_rtt)),
+                Auto::Value(rto) => rto.value().map(|time| time.max(network.base_rtt)),
             },
             rto_low: timeout(roce.rto_low, RTO_LOW),
             rto_high: timeout(roce.rto_high, RTO_HIGH),
             ooo_window: u64::from(roce.ooo_window),
-            reorder_memory: bytes(roce.reorder_memory).unwrap_or(u64::MAX),
-            nic_limits: bytes(roce.nic_memory).map(|memory| NicLimits {
-                memory,
-                reorder: bytes(roce.reorder_memory),
+            reorder_memory: reorder.unwrap_or(u64::MAX),
+            nic_limits: roce.nic_memory.value().map(|memory| NicLimits {
+                memory: memory.0,
+                reorder,
                 queue_pair: roce.qp_memory.0,
             }),
             early_sack: roce.early_ack == EarlyAck::Selective,

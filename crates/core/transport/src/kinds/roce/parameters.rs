@@ -139,13 +139,6 @@ pub(super) const RTO: Time = Time::from_ms(4);
 pub(super) const RTO_LOW: Time = Time::from_us(100);
 pub(super) const RTO_HIGH: Time = Time::from_us(320);
 
-fn value<T: Setting>(setting: Auto<T>, default: T) -> T {
-    match setting {
-        Auto::Auto => default,
-        Auto::Value(value) => value,
-    }
-}
-
 impl TransportSettings for RoceTransport {
     fn controls(&self) -> &dyn Controls {
         &self.cc
@@ -172,10 +165,7 @@ impl TransportSettings for RoceTransport {
         // Early packets that need no NACK, or one packet.
         let early = if roce.recovery == Recovery::IrnExtended { u64::from(roce.ooo_window).max(1) } else { 1 };
         let window = Bytes(early.saturating_mul(roce.mtu.0));
-        let holds = |limit: Never<Bytes>, least: u64| match limit {
-            Never::Never => true,
-            Never::Value(bytes) => bytes.0 >= least,
-        };
+        let holds = |limit: Never<Bytes>, least: u64| limit.value().is_none_or(|bytes| bytes.0 >= least);
         let (of_window, of_nic) = (window.0, window.0.saturating_add(roce.qp_memory.0));
         let what = if early > 1 { "the early packets of one window, `ooo_window`" } else { "one packet" };
         let allowed = format!("{window} or more, {what}, or \"never\"");
@@ -206,25 +196,18 @@ impl TransportSettings for RoceTransport {
     }
 
     fn window(&self) -> Option<(BytesOrBdp, u64)> {
-        match self.roce.window {
-            Auto::Auto => None,
-            // Only payload counts.
-            Auto::Value(window) => Some((window, self.mtu())),
-        }
+        // Only payload counts.
+        self.roce.window.value().map(|window| (window, self.mtu()))
     }
 
     fn adapt(&mut self, real: &RealNetwork) {
         let (roce, least) = (&mut self.roce, real.min_timeout);
         (roce.mtu, roce.header) = (real.payload, real.header);
-        (roce.rto_low, roce.rto_high) = (
-            Auto::Value(value(roce.rto_low, RTO_LOW).max(least)),
-            Auto::Value(value(roce.rto_high, RTO_HIGH).max(least)),
-        );
+        roce.rto_low = Auto::Value(roce.rto_low.value().unwrap_or(RTO_LOW).max(least));
+        roce.rto_high = Auto::Value(roce.rto_high.value().unwrap_or(RTO_HIGH).max(least));
         // Without a timeout, a stream whose last packet is lost would stall.
-        roce.rto = Auto::Value(Never::Value(match value(roce.rto, Never::Value(RTO)) {
-            Never::Value(rto) => rto.max(least),
-            Never::Never => least,
-        }));
+        let rto = roce.rto.value().unwrap_or(Never::Value(RTO)).value();
+        roce.rto = Auto::Value(Never::Value(rto.map_or(least, |rto| rto.max(least))));
     }
 
     fn restarts_on_path_change(&self) -> bool {

@@ -5,7 +5,7 @@ use super::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport, parameters::DEFAULT_WINDOW,
 };
 use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
-use anabranch_settings::{Auto, Never};
+use anabranch_settings::Auto;
 use anabranch_units::{BytesOrBdp, Time};
 
 /// Resolved settings of a run, shared by all its flows.
@@ -77,10 +77,7 @@ impl UetConfig {
             Auto::Value(window) => window.bytes(bdp).max(packet),
         };
         let beyond_bdp = (u64::from(ack_every) + network.packets_ahead(packet)).saturating_mul(packet);
-        let ack_delay = match uet.ack_delay {
-            Auto::Value(time) => time,
-            Auto::Auto => network.base_rtt,
-        };
+        let ack_delay = uet.ack_delay.value().unwrap_or(network.base_rtt);
         let rto = match uet.rto {
             Auto::Value(time) => time.max(Time::from_ps(1)),
             Auto::Auto => {
@@ -96,10 +93,7 @@ impl UetConfig {
             ack_size: uet.ack_size.0,
             window,
             rto,
-            early_loss: match uet.early_loss {
-                Never::Never => None,
-                Never::Value(time) => Some(time),
-            },
+            early_loss: uet.early_loss.value(),
             measures_rto: uet.rto_rule == RtoRule::Measured,
             ack_every,
             ack_delay,

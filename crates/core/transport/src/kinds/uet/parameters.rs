@@ -207,11 +207,7 @@ impl TransportSettings for UetTransport {
     }
 
     fn window(&self) -> Option<(BytesOrBdp, u64)> {
-        let window = match self.uet.window {
-            Auto::Auto => DEFAULT_WINDOW,
-            Auto::Value(window) => window,
-        };
-        Some((window, self.mtu() + self.header()))
+        Some((self.uet.window.value().unwrap_or(DEFAULT_WINDOW), self.mtu() + self.header()))
     }
 
     fn adapt(&mut self, real: &RealNetwork) {

@@ -76,19 +76,13 @@ const AFTER_ALPHA: u64 = 1000;
 impl DcqcnConfig {
     /// Resolves the parameters for NICs of this rate.
     pub fn new(parameters: &DcqcnParameters, line_rate: Rate) -> Self {
-        let or = |rate: Auto<Rate>, share: u64| match rate {
-            Auto::Value(rate) => rate.0,
-            Auto::Auto => line_rate.0 / share,
-        };
+        let or = |rate: Auto<Rate>, share: u64| rate.value().map_or(line_rate.0 / share, |rate| rate.0);
         DcqcnConfig {
             g: parameters.g,
             alpha_interval: parameters.alpha_interval.ps().min(NEVER),
             decrease_interval: parameters.decrease_interval.ps().min(NEVER),
             rp_timer: parameters.rp_timer.ps().min(NEVER),
-            byte_counter: match parameters.byte_counter {
-                Never::Never => u64::MAX,
-                Never::Value(bytes) => bytes.0.max(1),
-            },
+            byte_counter: parameters.byte_counter.value().map_or(u64::MAX, |bytes| bytes.0.max(1)),
             fast_recovery: parameters.fast_recovery,
             ai: or(parameters.rate_ai, 2500),
             hai: or(parameters.rate_hai, 1000),

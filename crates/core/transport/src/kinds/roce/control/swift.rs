@@ -87,10 +87,6 @@ impl Swift {
         }
         self.cwnd = self.cwnd.clamp(MIN_CWND, largest);
     }
-
-    pub(crate) fn pace(&self) -> Time {
-        if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
-    }
 }
 
 impl PairControl for Swift {
@@ -107,7 +103,7 @@ impl PairControl for Swift {
     }
 
     fn min_gap(&self) -> Time {
-        self.pace()
+        if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
     }
 
     fn on_reply(&mut self, config: &SwiftConfig, reply: &PairReply) {
@@ -160,7 +156,7 @@ mod tests {
         let mut swift = Swift::new(Time::from_us(8), 1.0);
         swift.on_timeout(&config, Time::ZERO);
         // Half a packet per round trip of 8 us: one every 16 us.
-        assert_eq!((swift.window(1000), swift.pace()), (1000, Time::from_us(16)));
+        assert_eq!((swift.window(1000), swift.min_gap()), (1000, Time::from_us(16)));
         // At fs_min_cwnd the target is base + base/4 + 5 base = 50 us.
         swift.cwnd = 0.1;
         assert!((swift.target(&config) - 50e6).abs() < 1.0);

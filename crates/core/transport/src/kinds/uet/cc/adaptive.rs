@@ -147,10 +147,8 @@ impl Adaptive {
             self.cwnd = achieved as f64;
             self.clamp(config);
             (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
-            self.ignore_until = match config.patience {
-                Never::Value(periods) => now + super::rule::scaled(self.period, periods),
-                Never::Never => Time::MAX,
-            };
+            let patience = config.patience.value();
+            self.ignore_until = patience.map_or(Time::MAX, |periods| now + super::rule::scaled(self.period, periods));
         }
     }
 

@@ -51,9 +51,7 @@ impl ControlCapabilities for DctcpParameters {
         let section = Section::of(self);
         section.factor("increase", self.increase)?;
         section.share("decrease", self.decrease)?;
-        if let Never::Value(periods) = self.quick_adapt_patience {
-            section.positive("quick_adapt_patience", periods)?;
-        }
+        section.positive("quick_adapt_patience", self.quick_adapt_patience.value().unwrap_or(1.0))?;
         section.factor("fast_increase_gain", self.fast_increase_gain)
     }
 }
@@ -146,16 +144,8 @@ mod tests {
     }
     fn ack(now: u64, packets: u32, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck {
-            now: Time::from_us(now),
-            bytes: 4160 * u64::from(packets),
-            packets,
-            ecn,
-            rtt,
-            is_full: true,
-            in_flight: 83_200,
-            path_rtt: None,
-        }
+        let bytes = 4160 * u64::from(packets);
+        CcAck { now: Time::from_us(now), bytes, packets, ecn, rtt, in_flight: 83_200, ..CcAck::default() }
     }
     fn loss(now: u64) -> CcLoss {
         CcLoss { now: Time::from_us(now), bytes: 4160, in_flight: 8320 }

@@ -41,10 +41,7 @@ impl ControlCapabilities for NsccParameters {
     }
 
     fn check(&self) -> Result<(), SetError> {
-        match self.target_delay {
-            Auto::Value(target) => Section::of(self).positive("target_delay", target),
-            Auto::Auto => Ok(()),
-        }
+        Section::of(self).positive("target_delay", self.target_delay.value().unwrap_or(1.0))
     }
 }
 
@@ -99,11 +96,7 @@ pub struct NsccConfig {
 
 impl NsccConfig {
     pub(super) fn new(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> Self {
-        let target = match parameters.target_delay {
-            Auto::Value(factor) => factor,
-            Auto::Auto if network.trimming => 0.75,
-            Auto::Auto => 1.0,
-        };
+        let target = parameters.target_delay.value().unwrap_or(if network.trimming { 0.75 } else { 1.0 });
         let target = super::rule::scaled(network.base_rtt, target).max(Time::from_ps(1));
         // The scaling factors a (bandwidth-delay product) and b (delay).
         let a = network.bdp as f64 / REFERENCE_BDP;

@@ -37,10 +37,7 @@ const FAST_INCREASE_GAIN: f64 = 1.0;
 
 impl ControlCapabilities for SmarttParameters {
     fn check(&self) -> Result<(), SetError> {
-        match self.quick_adapt_patience {
-            Never::Value(periods) => Section::of(self).positive("quick_adapt_patience", periods),
-            Never::Never => Ok(()),
-        }
+        Section::of(self).positive("quick_adapt_patience", self.quick_adapt_patience.value().unwrap_or(1.0))
     }
 }
 
@@ -161,19 +158,7 @@ mod tests {
         let mut flow = Smartt::new(&config, BASE);
         flow.0.cwnd = 200_000.0;
         let rtt = Some(Time::from_us(rtt_us));
-        flow.on_ack(
-            &config,
-            &CcAck {
-                now: Time::from_us(50),
-                bytes: 4000,
-                packets: 1,
-                ecn,
-                rtt,
-                is_full: true,
-                in_flight: 0,
-                path_rtt: None,
-            },
-        );
+        flow.on_ack(&config, &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, ..CcAck::default() });
         flow.cwnd() - 200_000.0
     }
     fn near(a: f64, b: f64) {
