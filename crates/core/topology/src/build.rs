@@ -54,7 +54,7 @@ impl Builder {
         first
     }
 
-    pub(crate) fn cable(&mut self, lower: u32, upper: u32, rate: Rate, delay: Time, class: LinkClass) {
+    pub(crate) fn cable(&mut self, lower: u32, upper: u32, (rate, delay): (Rate, Time), class: LinkClass) {
         self.cables.push(Cable { lower: NodeId(lower), upper: NodeId(upper), rate, delay, class });
     }
 

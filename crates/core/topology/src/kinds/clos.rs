@@ -1,8 +1,8 @@
 //! Clos: pods of leaves and spines with any numbers, joined by cores.
 
 use super::{
-    kind::{Kind, Scale},
-    pods::{Tree, counts, tree_parameters},
+    kind::{Kind, Scale, counts},
+    pods::{Tree, tree_parameters},
 };
 use crate::{TopologyError, graph::Graph};
 use anabranch_settings::About;
@@ -50,6 +50,7 @@ impl ClosParameters {
             hosts: leaves.saturating_mul(self.hosts_per_leaf),
             leaves,
             groups: self.pods,
+            middle: "spine",
             spines: self.spines_per_pod,
             links_per_spine: self.links_per_spine,
             cores: self.cores,
@@ -65,8 +66,6 @@ impl Kind for ClosParameters {
     }
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
-        let tree = self.tree()?;
-        let (per_leaf, per_pod) = (self.hosts_per_leaf as u32, self.leaves_per_pod as u32);
-        tree.build(&self.cabling(), None, |host| host / per_leaf, |leaf| leaf / per_pod)
+        self.tree()?.build(&self.cabling()?)
     }
 }

@@ -4,13 +4,10 @@
 //! and the port there. In a smaller Dragonfly the ports beyond the number of other groups are unused.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
-use super::kind::{Kind, Scale, not_too_many, positive};
+use super::kind::{Kind, Scale, counts, few_cables, not_too_many, positive};
 use crate::{Guidance, TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
-
-/// Maximum number of cables between switches.
-const MAX_CABLES: u64 = 1 << 24;
 
 pub(crate) const ABOUT: About = About {
     name: "dragonfly",
@@ -107,12 +104,7 @@ impl Shape {
 
 impl DragonflyParameters {
     fn shape(&self) -> Result<Shape, TopologyError> {
-        for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
-            positive(key, value)?;
-            if value > 1 << 16 {
-                return Err(TopologyError::at(key, format!("`{key}` is {value}; at most 65536 are allowed")));
-            }
-        }
+        counts(&[("p", self.p), ("a", self.a), ("h", self.h)])?;
         let (a, most) = (self.a, self.a * self.h + 1);
         let (groups, key) = match self.groups {
             Auto::Auto => (most, "a"),
@@ -135,10 +127,7 @@ impl DragonflyParameters {
         }
         let hosts = not_too_many("p", switches * self.p)?.into();
         let cables = switches * (a - 1) / 2 + groups * (groups - 1) / 2;
-        if cables > MAX_CABLES {
-            let message = format!("`a` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
-            return Err(TopologyError::at("a", message));
-        }
+        few_cables("a", cables)?;
         let [p, a, h, groups] = [self.p, a, self.h, groups].map(|count| count as u32);
         Ok(Shape { p, a, h, groups, hosts, switches, cables })
     }

@@ -3,8 +3,11 @@
 //! Two tiers: k leaves with k/2 hosts each, k/2 spines. Three tiers: k pods of k/2 leaves and k/2 aggregation switches,
 //! (k/2)^2 cores; aggregation switch j of every pod has cables to the cores j*k/2 .. j*k/2 + k/2 - 1.
 
-use super::kind::{Kind, Scale, moving, not_too_many, short};
-use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
+use super::{
+    kind::{Kind, Scale},
+    pods::{Cabling, Tree},
+};
+use crate::{TopologyError, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -37,27 +40,8 @@ parameters! {
     }
 }
 
-struct Shape {
-    three: bool,
-    /// Half the radix: uplinks of a leaf and of an aggregation switch.
-    half: u32,
-    hosts: u32,
-    per_leaf: u32,
-    leaves: u32,
-    aggs: u32,
-    top: u32,
-}
-
-impl Shape {
-    fn scale(&self) -> Scale {
-        let [hosts, leaves, aggs, top, half] = [self.hosts, self.leaves, self.aggs, self.top, self.half].map(u64::from);
-        let cables = hosts + (leaves + aggs) * half;
-        Scale { hosts, switches: leaves + aggs + top, leaves, cables, guide_bytes: 0 }
-    }
-}
-
 impl FatTreeParameters {
-    fn shape(&self) -> Result<Shape, TopologyError> {
+    fn tree(&self) -> Result<Tree, TopologyError> {
         let k = self.radix;
         if !(2..=3).contains(&self.tiers) {
             return Err(TopologyError::at("tiers", format!("`tiers` is {}; a fat tree has 2 or 3", self.tiers)));
@@ -72,49 +56,23 @@ impl FatTreeParameters {
                 format!("`oversubscription` is {}; a whole number from 1 to 64 is needed", self.oversubscription);
             return Err(TopologyError::at("oversubscription", message));
         }
-        let (three, half) = (self.tiers == 3, k / 2);
-        let (leaves, aggs, top) = if three { (k * half, k * half, half * half) } else { (k, 0, half) };
-        let per_leaf = half * self.oversubscription;
-        let key = if self.oversubscription > 1 { "oversubscription" } else { "radix" };
-        let hosts = not_too_many(key, leaves * per_leaf)?;
-        let [half, per_leaf, leaves, aggs, top] = [half, per_leaf, leaves, aggs, top].map(|count| count as u32);
-        Ok(Shape { three, half, hosts, per_leaf, leaves, aggs, top })
+        // Uplinks of a leaf and of an aggregation switch.
+        let half = k / 2;
+        let (leaves, groups, middle, cores) =
+            if self.tiers == 3 { (k * half, k, "agg", half * half) } else { (k, 1, "spine", 0) };
+        let hosts = leaves * half * self.oversubscription;
+        let tree = Tree { hosts, leaves, groups, middle, spines: half, links_per_spine: 1, cores, links_per_core: 1 };
+        tree.checked(if self.oversubscription > 1 { "oversubscription" } else { "radix" })
     }
 }
 
 impl Kind for FatTreeParameters {
     fn scale(&self) -> Option<Scale> {
-        Some(self.shape().ok()?.scale())
+        Some(self.tree().ok()?.scale())
     }
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
-        let Shape { three, half, hosts, per_leaf, leaves, aggs, top } = self.shape()?;
-        let rate = moving("link_rate", self.link_rate)?;
-        let delay = short("link_delay", self.link_delay)?;
-        let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
-        let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
-        let mut builder = Builder::default();
-        builder.hosts(hosts);
-        let leaf = builder.switches(leaves, "leaf", 0);
-        for host in 0..hosts {
-            builder.cable(host, leaf + host / per_leaf, host_rate, host_delay, LinkClass::Host);
-        }
-        let lower = LinkClass::Tier { lower: 0 };
-        if !three {
-            let spine = builder.switches(top, "spine", 1);
-            for (l, s) in (0..leaves).flat_map(|l| (0..half).map(move |s| (l, s))) {
-                builder.cable(leaf + l, spine + s, rate, delay, lower);
-            }
-            return builder.finish(short("switch_latency", self.switch_latency)?, vec![half]);
-        }
-        let agg = builder.switches(aggs, "agg", 1);
-        let core = builder.switches(top, "core", 2);
-        for (l, j) in (0..leaves).flat_map(|l| (0..half).map(move |j| (l, j))) {
-            builder.cable(leaf + l, agg + l / half * half + j, rate, delay, lower);
-        }
-        for (a, j) in (0..aggs).flat_map(|a| (0..half).map(move |j| (a, j))) {
-            builder.cable(agg + a, core + a % half * half + j, rate, delay, LinkClass::Tier { lower: 1 });
-        }
-        builder.finish(short("switch_latency", self.switch_latency)?, vec![half, half])
+        let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
+        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency)?)
     }
 }

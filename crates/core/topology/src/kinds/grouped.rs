@@ -49,14 +49,13 @@ pub(crate) fn build(
     builder.hosts(switches * p);
     let first = builder.named_switches(switches, |s| format!("sw{}.{}", s / group_size, s % group_size));
     for host in 0..switches * p {
-        builder.cable(host, first + host / p, cabling.host.0, cabling.host.1, LinkClass::Host);
+        builder.cable(host, first + host / p, cabling.host, LinkClass::Host);
     }
     edges.sort_unstable();
     for (a, b) in edges {
         let local = a / group_size == b / group_size;
-        let ((rate, delay), class) =
-            if local { (cabling.local, LinkClass::Local) } else { (cabling.global, LinkClass::Global) };
-        builder.cable(first + a, first + b, rate, delay, class);
+        let (link, class) = if local { (cabling.local, LinkClass::Local) } else { (cabling.global, LinkClass::Global) };
+        builder.cable(first + a, first + b, link, class);
     }
     let mut topology = builder.finish(cabling.latency, Vec::new())?;
     topology.groups = (0..switches).map(|switch| switch / group_size).collect();

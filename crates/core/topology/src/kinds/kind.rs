@@ -45,6 +45,31 @@ pub(crate) fn positive(key: &str, value: u64) -> Result<(), TopologyError> {
     if value == 0 { Err(TopologyError::at(key, format!("`{key}` is 0; at least 1 is needed"))) } else { Ok(()) }
 }
 
+/// Maximum value of a number in a key.
+const MAX_NUMBER: u64 = 1 << 16;
+/// Maximum number of cables between switches.
+const MAX_CABLES: u64 = 1 << 24;
+
+/// Refuses zero and numbers that no fabric has.
+pub(crate) fn counts(keys: &[(&'static str, u64)]) -> Result<(), TopologyError> {
+    keys.iter().try_for_each(|(key, value)| positive(key, *value).and_then(|()| at_most(key, *value)))
+}
+
+pub(crate) fn at_most(key: &str, value: u64) -> Result<(), TopologyError> {
+    if value > MAX_NUMBER {
+        return Err(TopologyError::at(key, format!("`{key}` is {value}; at most {MAX_NUMBER} are allowed")));
+    }
+    Ok(())
+}
+
+pub(crate) fn few_cables(key: &str, cables: u64) -> Result<(), TopologyError> {
+    if cables > MAX_CABLES {
+        let message = format!("`{key}` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
+        return Err(TopologyError::at(key, message));
+    }
+    Ok(())
+}
+
 /// Refuses rates below 1 Mb/s.
 pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
     if rate.0 < 1_000_000 {

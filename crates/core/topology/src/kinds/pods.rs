@@ -1,37 +1,17 @@
-//! Common part of the trees of pods: leaves with hosts, spines above groups of leaves, cores above the spines.
+//! Common part of the trees: leaves with hosts, spines above groups of leaves, cores above the spines.
 
-use super::kind::{Scale, moving, not_too_many, positive, short};
+use super::kind::{Scale, few_cables, moving, not_too_many, short};
 use crate::{LinkClass, TopologyError, build::Builder, graph::Graph, graph::Rails};
 use anabranch_units::{Rate, Time};
 
-/// Maximum number of cables between switches.
-const MAX_CABLES: u64 = 1 << 24;
-/// Maximum value of a number in a key.
-const MAX_NUMBER: u64 = 1 << 16;
-
-/// Refuses zero and numbers that no fabric has.
-pub(super) fn counts(keys: &[(&'static str, u64)]) -> Result<(), TopologyError> {
-    for (key, value) in keys {
-        positive(key, *value)?;
-        at_most(key, *value)?;
-    }
-    Ok(())
-}
-
-/// Refuses numbers that no fabric has.
-pub(super) fn at_most(key: &str, value: u64) -> Result<(), TopologyError> {
-    if value > MAX_NUMBER {
-        return Err(TopologyError::at(key, format!("`{key}` is {value}; at most {MAX_NUMBER} are allowed")));
-    }
-    Ok(())
-}
-
-/// Numbers of switches and cables of a tree of pods. A *group* is a set of leaves with the same spines.
+/// Numbers of switches and cables of a tree. A *group* is a set of leaves with the same spines.
 #[derive(Clone, Copy)]
 pub(super) struct Tree {
     pub(super) hosts: u64,
     pub(super) leaves: u64,
     pub(super) groups: u64,
+    /// Name of the spines.
+    pub(super) middle: &'static str,
     /// Spines of a group; 0: the leaf of each group is alone.
     pub(super) spines: u64,
     pub(super) links_per_spine: u64,
@@ -40,14 +20,28 @@ pub(super) struct Tree {
     pub(super) links_per_core: u64,
 }
 
-/// Rates and delays, as given.
+/// Rates and delays of the links to hosts, to spines and to cores, and the latency of a switch.
 pub(super) struct Cabling {
-    pub(super) link_rate: Rate,
-    pub(super) host_link_rate: Option<Rate>,
-    pub(super) core_link_rate: Option<Rate>,
-    pub(super) link_delay: Time,
-    pub(super) host_link_delay: Option<Time>,
-    pub(super) switch_latency: Time,
+    pub(super) links: [(Rate, Time); 3],
+    pub(super) latency: Time,
+}
+
+impl Cabling {
+    /// Checks rates and delays; those of links to hosts and cores are by default those of every link.
+    pub(super) fn checked(
+        (rate, delay): (Rate, Time),
+        hosts: (Option<Rate>, Option<Time>),
+        core_rate: Option<Rate>,
+        latency: Time,
+    ) -> Result<Self, TopologyError> {
+        moving("link_rate", rate)?;
+        let host_rate = moving("host_link_rate", hosts.0.unwrap_or(rate))?;
+        let core_rate = moving("core_link_rate", core_rate.unwrap_or(rate))?;
+        short("link_delay", delay)?;
+        let host_delay = short("host_link_delay", hosts.1.unwrap_or(delay))?;
+        let links = [(host_rate, host_delay), (rate, delay), (core_rate, delay)];
+        Ok(Cabling { links, latency: short("switch_latency", latency)? })
+    }
 }
 
 /// Declares the parameters of a tree of up to three tiers: its own, then rates and delays of its cables, which
@@ -76,15 +70,9 @@ macro_rules! tree_parameters {
         }
 
         impl $name {
-            fn cabling(&self) -> $crate::kinds::pods::Cabling {
-                $crate::kinds::pods::Cabling {
-                    link_rate: self.link_rate,
-                    host_link_rate: self.host_link_rate,
-                    core_link_rate: self.core_link_rate,
-                    link_delay: self.link_delay,
-                    host_link_delay: self.host_link_delay,
-                    switch_latency: self.switch_latency,
-                }
+            fn cabling(&self) -> Result<$crate::kinds::pods::Cabling, TopologyError> {
+                let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
+                $crate::kinds::pods::Cabling::checked(links, hosts, self.core_link_rate, self.switch_latency)
             }
         }
     };
@@ -105,14 +93,8 @@ impl Tree {
             );
             return Err(TopologyError::at("cores", message));
         }
-        let (lower, upper) = (self.lower_cables(), self.upper_cables());
-        for (key, cables) in [("spines", lower), ("cores", upper)] {
-            if cables > MAX_CABLES {
-                let message =
-                    format!("`{key}` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
-                return Err(TopologyError::at(key, message));
-            }
-        }
+        few_cables("spines", self.lower_cables())?;
+        few_cables("cores", self.upper_cables())?;
         Ok(self)
     }
 
@@ -130,45 +112,46 @@ impl Tree {
         Scale { hosts: self.hosts, switches, leaves: self.leaves, cables, guide_bytes: 0 }
     }
 
+    /// Builds the graph, hosts and leaves in blocks.
+    pub(super) fn build(&self, cabling: &Cabling) -> Result<Graph, TopologyError> {
+        let [per_leaf, per_group] = [self.hosts / self.leaves, self.leaves / self.groups].map(|count| count as u32);
+        self.build_rails(cabling, None, |host| host / per_leaf, |leaf| leaf / per_group)
+    }
+
     /// Builds the graph. `leaf_of` returns the leaf of a host, `group_of` the group of a leaf.
-    pub(super) fn build(
+    pub(super) fn build_rails(
         &self,
         cabling: &Cabling,
         rails: Option<Rails>,
         leaf_of: impl Fn(u32) -> u32,
         group_of: impl Fn(u32) -> u32,
     ) -> Result<Graph, TopologyError> {
-        let rate = moving("link_rate", cabling.link_rate)?;
-        let host_rate = moving("host_link_rate", cabling.host_link_rate.unwrap_or(rate))?;
-        let core_rate = moving("core_link_rate", cabling.core_link_rate.unwrap_or(rate))?;
-        let delay = short("link_delay", cabling.link_delay)?;
-        let host_delay = short("host_link_delay", cabling.host_link_delay.unwrap_or(delay))?;
-        let latency = short("switch_latency", cabling.switch_latency)?;
+        let [to_host, to_spine, to_core] = cabling.links;
         let [hosts, leaves, groups, spines, cores] =
             [self.hosts, self.leaves, self.groups, self.spines, self.cores].map(|count| count as u32);
         let mut builder = Builder::default();
         builder.hosts(hosts);
         let leaf = builder.switches(leaves, "leaf", 0);
-        let spine = builder.switches(groups * spines, "spine", 1);
+        let spine = builder.switches(groups * spines, self.middle, 1);
         let core = builder.switches(cores, "core", 2);
         for host in 0..hosts {
-            builder.cable(host, leaf + leaf_of(host), host_rate, host_delay, LinkClass::Host);
+            builder.cable(host, leaf + leaf_of(host), to_host, LinkClass::Host);
         }
         for (l, s) in (0..leaves).flat_map(|l| (0..spines).map(move |s| (l, s))) {
             for _ in 0..self.links_per_spine {
                 let upper = spine + group_of(l) * spines + s;
-                builder.cable(leaf + l, upper, rate, delay, LinkClass::Tier { lower: 0 });
+                builder.cable(leaf + l, upper, to_spine, LinkClass::Tier { lower: 0 });
             }
         }
         let above = cores.checked_div(spines).unwrap_or(0);
         for (s, k) in (0..groups * spines).flat_map(|s| (0..above).map(move |k| (s, k))) {
             for _ in 0..self.links_per_core {
                 let upper = core + s % spines * above + k;
-                builder.cable(spine + s, upper, core_rate, delay, LinkClass::Tier { lower: 1 });
+                builder.cable(spine + s, upper, to_core, LinkClass::Tier { lower: 1 });
             }
         }
         builder.rails(rails);
         let uplinks = [spines * self.links_per_spine as u32, above * self.links_per_core as u32];
-        builder.finish(latency, uplinks.into_iter().take_while(|uplinks| *uplinks > 0).collect())
+        builder.finish(cabling.latency, uplinks.into_iter().take_while(|uplinks| *uplinks > 0).collect())
     }
 }

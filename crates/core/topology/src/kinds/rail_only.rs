@@ -1,8 +1,8 @@
 //! Rail-only: the leaves of a rail are joined within the rail alone; no link leads from one rail to another.
 
 use super::{
-    kind::{Kind, Scale},
-    pods::{Cabling, Tree, at_most, counts},
+    kind::{Kind, Scale, at_most, counts},
+    pods::{Cabling, Tree},
     rail_optimised::pods_and_leaves,
 };
 use crate::{
@@ -71,6 +71,7 @@ impl RailOnlyParameters {
             hosts: self.servers.saturating_mul(self.rails),
             leaves,
             groups: self.rails,
+            middle: "spine",
             spines: self.spines,
             links_per_spine: self.links_per_spine,
             cores: 0,
@@ -88,16 +89,9 @@ impl Kind for RailOnlyParameters {
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let tree = self.tree()?;
         let (rails, per_pod) = (self.rails as u32, self.servers_per_pod as u32);
-        let cabling = Cabling {
-            link_rate: self.link_rate,
-            host_link_rate: self.host_link_rate,
-            core_link_rate: None,
-            link_delay: self.link_delay,
-            host_link_delay: self.host_link_delay,
-            switch_latency: self.switch_latency,
-        };
+        let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
+        let cabling = Cabling::checked(links, hosts, None, self.switch_latency)?;
         let leaf_of = |host: u32| host / rails / per_pod * rails + host % rails;
-        let is_joined = rails == 1;
-        tree.build(&cabling, Some(Rails { count: rails, are_joined: is_joined }), leaf_of, |leaf| leaf % rails)
+        tree.build_rails(&cabling, Some(Rails { count: rails, are_joined: rails == 1 }), leaf_of, |leaf| leaf % rails)
     }
 }

@@ -1,8 +1,8 @@
 //! Rail-optimised: leaf r of a pod connects NIC r of all servers of the pod, and spines join all leaves.
 
 use super::{
-    kind::{Kind, Scale},
-    pods::{Tree, at_most, counts, tree_parameters},
+    kind::{Kind, Scale, at_most, counts},
+    pods::{Tree, tree_parameters},
 };
 use crate::{
     TopologyError,
@@ -67,6 +67,7 @@ impl RailOptimisedParameters {
             hosts: self.servers.saturating_mul(self.rails),
             leaves,
             groups: if self.cores > 0 { pods } else { 1 },
+            middle: "spine",
             spines: self.spines,
             links_per_spine: self.links_per_spine,
             cores: self.cores,
@@ -86,6 +87,6 @@ impl Kind for RailOptimisedParameters {
         let (rails, per_pod, pods) = (self.rails as u32, self.servers_per_pod as u32, self.cores > 0);
         let leaf_of = |host: u32| host / rails / per_pod * rails + host % rails;
         let group_of = |leaf: u32| if pods { leaf / rails } else { 0 };
-        tree.build(&self.cabling(), Some(Rails { count: rails, are_joined: true }), leaf_of, group_of)
+        tree.build_rails(&self.cabling()?, Some(Rails { count: rails, are_joined: true }), leaf_of, group_of)
     }
 }

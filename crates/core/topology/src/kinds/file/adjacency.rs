@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
-    pub(crate) rate: Rate,
-    pub(crate) delay: Time,
+    pub(crate) link: (Rate, Time),
     pub(crate) latency: Time,
 }
 
@@ -57,10 +56,10 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     builder.hosts(hosts as u32);
     let first = builder.switches(switches as u32, "switch", 0);
     for host in 0..hosts as u32 {
-        builder.cable(host, first + host / rest.hosts_per_switch as u32, rest.rate, rest.delay, LinkClass::Host);
+        builder.cable(host, first + host / rest.hosts_per_switch as u32, rest.link, LinkClass::Host);
     }
     for (a, b) in edges.into_keys() {
-        builder.cable(first + a, first + b, rest.rate, rest.delay, LinkClass::Local);
+        builder.cable(first + a, first + b, rest.link, LinkClass::Local);
     }
     builder.finish(rest.latency, Vec::new())
 }

@@ -164,7 +164,7 @@ fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> R
             h => LinkClass::Tier { lower: h as u8 - 1 },
         };
         up_ports[lower] += 1;
-        builder.cable(number[lower], number[upper], cable.rate, cable.delay, class);
+        builder.cable(number[lower], number[upper], (cable.rate, cable.delay), class);
     }
     let most = |tier: usize| (0..height.len()).filter(|n| height[*n] == tier).map(|n| up_ports[n]).max().unwrap_or(0);
     let uplinks = if flat { Vec::new() } else { (1..top).map(most).collect() };

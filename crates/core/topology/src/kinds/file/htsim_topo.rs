@@ -3,9 +3,10 @@
 
 use super::text::{at_line, lines};
 use crate::{
-    LinkClass, TopologyError,
-    build::{Builder, MAX_HOSTS},
+    TopologyError,
+    build::MAX_HOSTS,
     graph::Graph,
+    kinds::pods::{Cabling, Tree},
 };
 use anabranch_settings::nearest;
 use anabranch_units::{Rate, Time};
@@ -137,14 +138,19 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, T
     if parts.iter().any(|p| *p > 1 << 16) || leaves * leaf_up * bundle(1)? > 1 << 24 {
         return Err(TopologyError::new("more cables than 2^24"));
     }
-    let mut builder = Builder::default();
-    builder.hosts(nodes as u32);
-    let leaf = builder.switches(leaves as u32, "leaf", 0);
-    for host in 0..nodes as u32 {
-        builder.cable(host, leaf + host / hosts_per_leaf as u32, rate(0)?, delay(0)?, LinkClass::Host);
-    }
-    let lower = LinkClass::Tier { lower: 0 };
     let parallel = bundle(1)?;
+    let link = |t: usize| Ok::<_, TopologyError>((rate(t)?, delay(t)?));
+    let cabling = Cabling { links: [link(0)?, link(1)?, link(tiers.len() - 1)?], latency: Time::from_ns(latencies[0]) };
+    let tree = Tree {
+        hosts: nodes,
+        leaves,
+        groups: 1,
+        middle: "spine",
+        spines: leaf_up,
+        links_per_spine: parallel,
+        cores: 0,
+        links_per_core: 0,
+    };
     if tiers.len() == 2 {
         if down != leaves * parallel {
             return Err(TopologyError::new(format!(
@@ -152,14 +158,7 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, T
                 leaves * parallel
             )));
         }
-        let spine = builder.switches(leaf_up as u32, "spine", 1);
-        for (l, s) in (0..leaves as u32).flat_map(|l| (0..leaf_up as u32).map(move |s| (l, s))) {
-            (0..parallel).try_for_each(|_| {
-                builder.cable(leaf + l, spine + s, rate(1)?, delay(1)?, lower);
-                Ok(())
-            })?;
-        }
-        return builder.finish(Time::from_ns(latencies[0]), vec![(leaf_up * parallel) as u32]);
+        return tree.build(&cabling);
     }
     let podsize = podsize.ok_or_else(|| TopologyError::new("three tiers need `Podsize`, hosts in a pod"))?;
     let pods = divide("Nodes by Podsize", nodes, podsize)?;
@@ -179,24 +178,6 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, T
         let message = format!("tier 2's radix_down is {core_down}; {pods} pods need {}", pods * core_bundle);
         return Err(TopologyError::new(message));
     }
-    let agg = builder.switches((pods * leaf_up) as u32, "agg", 1);
-    let core = builder.switches((leaf_up * agg_up) as u32, "core", 2);
-    for l in 0..leaves {
-        for j in 0..leaf_up {
-            let upper = agg + (l / pod_leaves * leaf_up + j) as u32;
-            for _ in 0..parallel {
-                builder.cable(leaf + l as u32, upper, rate(1)?, delay(1)?, lower);
-            }
-        }
-    }
-    for a in 0..pods * leaf_up {
-        for j in 0..agg_up {
-            let upper = core + (a % leaf_up * agg_up + j) as u32;
-            for _ in 0..core_bundle {
-                builder.cable(agg + a as u32, upper, rate(2)?, delay(2)?, LinkClass::Tier { lower: 1 });
-            }
-        }
-    }
-    let uplinks = vec![(leaf_up * parallel) as u32, (agg_up * core_bundle) as u32];
-    builder.finish(Time::from_ns(latencies[0]), uplinks)
+    let cores = leaf_up * agg_up;
+    Tree { groups: pods, middle: "agg", cores, links_per_core: core_bundle, ..tree }.build(&cabling)
 }

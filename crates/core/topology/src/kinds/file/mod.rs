@@ -95,8 +95,7 @@ impl Kind for FileParameters {
                 &text,
                 &adjacency::Rest {
                     hosts_per_switch: self.hosts_per_switch,
-                    rate: moving("link_rate", self.link_rate)?,
-                    delay: short("link_delay", self.link_delay)?,
+                    link: (moving("link_rate", self.link_rate)?, short("link_delay", self.link_delay)?),
                     latency,
                 },
             ),
