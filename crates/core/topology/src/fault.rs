@@ -177,40 +177,40 @@ impl FaultParameters {
             let message = "`detect_after` goes with link-down, link-up, link-flap and switch-down; other faults leave the tables as they are";
             return Err(TopologyError::at("detect_after", message));
         }
-        let at = |after: Never<Time>| match after {
-            Never::Never => None,
-            Never::Value(after) => Some(self.at.saturating_add(after)),
-        };
-        let fault = |action, links| Fault {
-            at: self.at,
+        let fault = |at, action, links| Fault {
+            at,
             action,
             links,
             number: Some(index),
             data_only: self.affects == Affects::Data,
-            detect_at: at(self.detect_after),
+            detect_at: self.detect_after.value().map(|after| at.saturating_add(after)),
         };
-        match self.kind {
-            FaultKind::LinkDown | FaultKind::SwitchDown => Ok(vec![fault(FaultAction::Down, links)]),
-            FaultKind::LinkUp => Ok(vec![fault(FaultAction::Up, links)]),
-            FaultKind::PacketLoss => {
-                let per_billion = per_billion("loss", self.loss, "packet-loss")?;
-                Ok(vec![fault(FaultAction::Loss { per_billion }, links)])
-            }
+        let action = match self.kind {
+            FaultKind::LinkDown | FaultKind::SwitchDown => FaultAction::Down,
+            FaultKind::LinkUp => FaultAction::Up,
+            FaultKind::PacketLoss => FaultAction::Loss { per_billion: per_billion("loss", self.loss, "packet-loss")? },
             FaultKind::PacketCorruption => {
-                let per_billion = per_billion("corruption", self.corruption, "packet-corruption")?;
-                Ok(vec![fault(FaultAction::Corrupt { per_billion }, links)])
+                FaultAction::Corrupt { per_billion: per_billion("corruption", self.corruption, "packet-corruption")? }
             }
-            FaultKind::PacketDuplication => {
-                let per_billion = per_billion("duplication", self.duplication, "packet-duplication")?;
-                Ok(vec![fault(FaultAction::Duplicate { per_billion }, links)])
+            FaultKind::PacketDuplication => FaultAction::Duplicate {
+                per_billion: per_billion("duplication", self.duplication, "packet-duplication")?,
+            },
+            FaultKind::PacketDelay => self.delay()?,
+            FaultKind::LinkFlap => {
+                self.check_flap()?;
+                let begins = (0..self.flaps).map(|flap| self.at + Time::from_ps(self.period.ps() * flap));
+                let changes = begins.flat_map(|at| [(at, FaultAction::Down), (at + self.down_for, FaultAction::Up)]);
+                return Ok(changes.map(|(at, action)| fault(at, action, links.clone())).collect());
             }
-            FaultKind::PacketDelay => {
-                let (delay, jitter) = self.delay()?;
-                Ok(vec![fault(FaultAction::Delay { delay, jitter }, links)])
+            FaultKind::LinkDegrade => {
+                let by_rate = self.degrade(topology, links)?;
+                return Ok(by_rate
+                    .into_iter()
+                    .map(|(rate, links)| fault(self.at, FaultAction::Degrade(rate), links))
+                    .collect());
             }
-            FaultKind::LinkFlap => self.flap(&links, index),
-            FaultKind::LinkDegrade => self.degrade(topology, links, &fault),
-        }
+        };
+        Ok(vec![fault(self.at, action, links)])
     }
 
     /// Refuses keys that this kind of fault would silently ignore.
@@ -235,14 +235,11 @@ impl FaultParameters {
 
     /// Returns how often the forwarding tables change.
     pub fn table_changes(&self) -> u64 {
-        match self.detect_after {
-            Never::Never => 0,
-            Never::Value(_) if self.kind == FaultKind::LinkFlap => 2 * self.flaps.min(MAX_FLAPS),
-            Never::Value(_) => 1,
-        }
+        let changes = if self.kind == FaultKind::LinkFlap { 2 * self.flaps.min(MAX_FLAPS) } else { 1 };
+        self.detect_after.value().map_or(0, |_| changes)
     }
 
-    fn flap(&self, links: &[LinkId], index: usize) -> Result<Vec<Fault>, TopologyError> {
+    fn check_flap(&self) -> Result<(), TopologyError> {
         if !(1..=MAX_FLAPS).contains(&self.flaps) {
             let message = format!("`flaps` is {}; link-flap needs from 1 to {MAX_FLAPS}", self.flaps);
             return Err(TopologyError::at("flaps", message));
@@ -259,23 +256,10 @@ impl FaultParameters {
         if last.is_none() {
             return Err(TopologyError::at("period", "the last failure is later than any run can last"));
         }
-        let detect_after = match self.detect_after {
-            Never::Never => None,
-            Never::Value(after) => Some(after),
-        };
-        let fault = |at: Time, action| Fault {
-            at,
-            action,
-            links: links.to_vec(),
-            number: Some(index),
-            data_only: self.affects == Affects::Data,
-            detect_at: detect_after.map(|after| at.saturating_add(after)),
-        };
-        let begins = (0..self.flaps).map(|flap| self.at + Time::from_ps(self.period.ps() * flap));
-        Ok(begins.flat_map(|at| [fault(at, FaultAction::Down), fault(at + self.down_for, FaultAction::Up)]).collect())
+        Ok(())
     }
 
-    fn delay(&self) -> Result<(Time, Time), TopologyError> {
+    fn delay(&self) -> Result<FaultAction, TopologyError> {
         if self.delay == Time::ZERO || self.delay > MAX_DELAY {
             let message = format!("`delay` is {}; packet-delay needs a time above 0, at most {MAX_DELAY}", self.delay);
             return Err(TopologyError::at("delay", message));
@@ -284,20 +268,16 @@ impl FaultParameters {
             let message = format!("`jitter` is {}; it is `delay`, {}, at most", self.jitter, self.delay);
             return Err(TopologyError::at("jitter", message));
         }
-        Ok((self.delay, self.jitter))
+        Ok(FaultAction::Delay { delay: self.delay, jitter: self.jitter })
     }
 
-    fn degrade(
-        &self,
-        topology: &Graph,
-        links: Vec<LinkId>,
-        fault: &dyn Fn(FaultAction, Vec<LinkId>) -> Fault,
-    ) -> Result<Vec<Fault>, TopologyError> {
+    /// Returns the links by their new rate.
+    fn degrade(&self, topology: &Graph, links: Vec<LinkId>) -> Result<Vec<(Rate, Vec<LinkId>)>, TopologyError> {
         if let Some(rate) = self.rate {
             if self.factor != 0.0 {
                 return Err(TopologyError::at("factor", "give `rate` or `factor`, not both"));
             }
-            return Ok(vec![fault(FaultAction::Degrade(moving("rate", rate)?), links)]);
+            return Ok(vec![(moving("rate", rate)?, links)]);
         }
         if !(self.factor > 0.0 && self.factor <= 1.0) {
             let message = "link-degrade needs `rate`, or `factor` above 0 and at most 1";
@@ -308,10 +288,7 @@ impl FaultParameters {
             by_rate.entry(topology.link(link).rate).or_insert_with(Vec::new).push(link);
         }
         let slower = |rate: Rate| Rate((rate.0 as f64 * self.factor).round() as u64);
-        by_rate
-            .into_iter()
-            .map(|(rate, links)| Ok(fault(FaultAction::Degrade(moving("factor", slower(rate))?), links)))
-            .collect()
+        by_rate.into_iter().map(|(rate, links)| Ok((moving("factor", slower(rate))?, links))).collect()
     }
 
     fn links(&self, topology: &Graph, index: usize, seed: u64) -> Result<Vec<LinkId>, TopologyError> {
