@@ -34,7 +34,7 @@ pub(crate) fn row(setup: &Setup, ideals: &mut IdealTimes, number: usize, outcome
         flow_id: number as u32,
         src: flow.src,
         dst: flow.dst,
-        gpus: flow.gpus.map(|gpus| (gpus.src, gpus.dst)),
+        gpus: flow.gpus,
         is_scale_up: flow.medium == Medium::ScaleUp,
         size_bytes: flow.size,
         start: outcome.started,

@@ -26,15 +26,6 @@ pub enum Medium {
     ScaleUp,
 }
 
-/// The GPUs of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GpuPair {
-    /// Sending GPU.
-    pub src: u32,
-    /// Receiving GPU.
-    pub dst: u32,
-}
-
 /// One flow (a message), numbered as [`crate::FlowSet::flow`] does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
@@ -42,8 +33,8 @@ pub struct Flow {
     pub src: u32,
     /// Receiving host; `src` only where two GPUs of a NIC use the scale-up network.
     pub dst: u32,
-    /// Its GPUs, where hosts are NICs of servers.
-    pub gpus: Option<GpuPair>,
+    /// Sending and receiving GPU, where hosts are NICs of servers.
+    pub gpus: Option<(u32, u32)>,
     /// Network that carries it.
     pub medium: Medium,
     /// Payload bytes, at least 1.

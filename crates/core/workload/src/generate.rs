@@ -62,7 +62,6 @@ pub fn generate_all(
     seed: u64,
     read_file: &ReadFile<'_>,
 ) -> Result<Generated, WorkloadError> {
-    view.check()?;
     let mut merge = Merge { used: vec![false; view.hosts as usize], ..Merge::default() };
     for (number, (_, sent_as)) in list.iter().enumerate() {
         merge.reserve_names(sent_as).map_err(|error| error.of_workload(number))?;

@@ -22,9 +22,7 @@ mod view;
 pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
-pub use flow::{
-    CollectiveInfo, Flow, GpuPair, MAX_NUMBER, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo,
-};
+pub use flow::{CollectiveInfo, Flow, MAX_NUMBER, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
 pub use flow_set::{FlowSet, NO_MESSAGE};
 pub use generate::{Generated, MAX_WORKLOADS, generate, generate_all};
 pub use jobs::{
@@ -55,4 +53,4 @@ pub use pairs::Scope;
 pub use servers::{CrossRail, ServerParameters};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
 pub use traffic::{FailedSwitch, FileFailure};
-pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile, ServerView};
+pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile};

@@ -2,7 +2,7 @@
 //! each to one or two flows.
 
 use crate::{
-    Flow, FlowSet, GpuPair, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadError, generate::MAX_TRIGGERS,
+    Flow, FlowSet, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadError, generate::MAX_TRIGGERS,
     view::FLOW_MEMORY,
 };
 use anabranch_random::mix;
@@ -131,14 +131,14 @@ impl ServerParameters {
             let first_dst = relay.unwrap_or(dst);
             let is_inside = self.server_of(src) == self.server_of(first_dst);
             (flow.src, flow.dst) = (self.nic_of(src), self.nic_of(first_dst));
-            flow.gpus = Some(GpuPair { src, dst: first_dst });
+            flow.gpus = Some((src, first_dst));
             flow.medium = if is_inside { Medium::ScaleUp } else { Medium::Network };
             let Some(relay) = relay else { continue };
             let trigger = TriggerId(set.triggers.len() as u32);
             let second = Flow {
                 src: self.nic_of(relay),
                 dst: self.nic_of(dst),
-                gpus: Some(GpuPair { src: relay, dst }),
+                gpus: Some((relay, dst)),
                 medium: Medium::Network,
                 start: Start::On(trigger),
                 ..*flow
@@ -209,7 +209,7 @@ mod tests {
         // 4 GPUs and NICs per server: 0 to 3 inside, 1 to 5 on rail 1, 2 to 7 from rail 2 to rail 3.
         let mut made = set(&[(0, 3), (1, 5), (2, 7)]);
         servers(4, 4, CrossRail::Pxn).route(&mut made, u64::MAX).unwrap();
-        let of = |flow: &Flow| (flow.src, flow.dst, flow.medium, flow.gpus.map(|gpus| (gpus.src, gpus.dst)));
+        let of = |flow: &Flow| (flow.src, flow.dst, flow.medium, flow.gpus);
         assert_eq!(
             made.flows.iter().map(of).collect::<Vec<_>>(),
             [

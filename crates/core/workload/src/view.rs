@@ -1,4 +1,4 @@
-use crate::{WorkloadError, traffic::Traffic};
+use crate::{ServerParameters, WorkloadError, traffic::Traffic};
 use anabranch_random::name_key;
 use anabranch_settings::choices;
 use anabranch_units::{Bytes, Rate};
@@ -23,27 +23,6 @@ pub trait LowDiameter: Debug + Send + Sync {
     fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32>;
 }
 
-/// Servers of a network whose endpoints are GPUs: endpoint `e` belongs to server `e / gpus`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerView {
-    /// GPUs of a server.
-    pub gpus: u32,
-    /// Rails of a server; at most `gpus`.
-    pub rails: u32,
-}
-
-impl ServerView {
-    /// Returns the server of an endpoint.
-    pub fn server(&self, endpoint: u32) -> u32 {
-        endpoint / self.gpus
-    }
-
-    /// Returns the rail of an endpoint.
-    pub fn rail(&self, endpoint: u32) -> u32 {
-        (u64::from(endpoint % self.gpus) * u64::from(self.rails) / u64::from(self.gpus)) as u32
-    }
-}
-
 /// View of the hosts; every list has an entry per host.
 #[derive(Clone, Debug)]
 pub struct HostView {
@@ -66,7 +45,7 @@ pub struct HostView {
     /// Properties of a Dragonfly or a Slim Fly; `None` for other topologies.
     pub low_diameter: Option<Arc<dyn LowDiameter>>,
     /// Servers, where hosts are GPUs of servers; `None`: a host is a server with one NIC.
-    pub servers: Option<ServerView>,
+    pub servers: Option<ServerParameters>,
     /// Jobs are made as templates where they can be ([`crate::GroupTemplate`]): the run keeps no rows of their flows.
     pub templates: bool,
 }
@@ -78,20 +57,6 @@ choices! {
         All = "all",
         /// Hosts that neither send nor receive in the workloads before this one in the scenario.
         Rest = "rest",
-    }
-}
-
-impl HostView {
-    pub(crate) fn check(&self) -> Result<(), WorkloadError> {
-        let hosts = self.hosts as usize;
-        let lengths = [self.leaf_of.len(), self.group_of.len(), self.host_key.len(), self.nic_rate.len()];
-        if lengths.iter().any(|&length| length != hosts) {
-            return Err(WorkloadError::new(format!("{hosts} hosts, but lists of {lengths:?} entries describe them")));
-        }
-        if !(self.oversubscription.is_finite() && self.oversubscription > 0.0) {
-            return Err(WorkloadError::new(format!("the oversubscription {} is not positive", self.oversubscription)));
-        }
-        Ok(())
     }
 }
 

@@ -83,7 +83,7 @@ fn later(time: u64, span: u64) -> u64 {
 
 /// Returns the GPUs of a flow over scale-up.
 fn gpus(flow: &Flow) -> (usize, usize) {
-    flow.gpus.map_or((0, 0), |gpus| (gpus.src as usize, gpus.dst as usize))
+    flow.gpus.map_or((0, 0), |(src, dst)| (src as usize, dst as usize))
 }
 
 impl ScaleUp {

@@ -18,7 +18,7 @@ use crate::{
     CollectiveInfo, WorkloadError,
     jobs::{
         compile::{compile, compile_alike},
-        job::{Barrier, GroupedJob},
+        job::GroupedJob,
         schedule::Done,
     },
     traffic::Traffic,
@@ -145,13 +145,14 @@ impl CollectiveParameters {
     /// Returns the ranks of a group in each server, which are consecutive.
     fn local_ranks(&self, placed: &Placed, context: &Context<'_>) -> Result<u32, WorkloadError> {
         let ranks = placed.ranks;
-        let servers = context.view.servers;
+        let servers = context.view.servers.as_ref();
         let local = match (self.server_ranks, servers) {
             (Auto::Value(local), _) => local,
             (Auto::Auto, None) => 1,
             (Auto::Auto, Some(servers)) => {
-                let first = servers.server(placed.hosts[0]);
-                let of_first = placed.hosts[..ranks as usize].iter().take_while(|host| servers.server(**host) == first);
+                let first = servers.server_of(placed.hosts[0]);
+                let of_first =
+                    placed.hosts[..ranks as usize].iter().take_while(|host| servers.server_of(**host) == first);
                 of_first.count() as u32
             }
         };
@@ -159,9 +160,9 @@ impl CollectiveParameters {
         WorkloadError::unless(ranks.is_multiple_of(local), "server_ranks", local, &expected)?;
         let Some(servers) = servers else { return Ok(local) };
         for (number, hosts) in placed.hosts.chunks(local as usize).enumerate() {
-            let server = servers.server(hosts[0]);
-            if let Some(other) = hosts.iter().find(|host| servers.server(**host) != server) {
-                let (of, first) = (u32::try_from(number).unwrap_or(u32::MAX), servers.server(*other));
+            let server = servers.server_of(hosts[0]);
+            if let Some(other) = hosts.iter().find(|host| servers.server_of(**host) != server) {
+                let (of, first) = (u32::try_from(number).unwrap_or(u32::MAX), servers.server_of(*other));
                 let message = format!(
                     "the {local} ranks from {} on of group {} are in the servers {server} and {first}, expected one \
                      server for each {local} ranks; choose `ranks` that fill servers, or another placement",
@@ -175,22 +176,20 @@ impl CollectiveParameters {
     }
 
     fn group<'a>(&self, context: &'a Context<'_>, hosts: &'a [u32], local: u32) -> Group<'a> {
-        let given = |value| if let Auto::Value(value) = value { Some(value) } else { None };
         Group {
             context,
             hosts,
             ranks: hosts.len() as u32,
             local,
             size: self.size.0,
-            message_size: if let Auto::Value(size) = self.message_size { Some(size.0) } else { None },
-            steps: given(self.steps).unwrap_or_else(|| (self.algorithm.pattern().steps)(hosts.len() as u32)),
-            trigger: match self.trigger {
-                Auto::Auto => None,
-                Auto::Value(TriggeredBy::Received) => Some(Done::Received),
-                Auto::Value(TriggeredBy::Acknowledged) => Some(Done::Acknowledged),
-            },
+            message_size: self.message_size.value().map(|size| size.0),
+            steps: self.steps.value().unwrap_or_else(|| (self.algorithm.pattern().steps)(hosts.len() as u32)),
+            trigger: self.trigger.value().map(|trigger| match trigger {
+                TriggeredBy::Received => Done::Received,
+                TriggeredBy::Acknowledged => Done::Acknowledged,
+            }),
             channels: self.channels,
-            chunks: given(self.chunks),
+            chunks: self.chunks.value(),
             skew: self.skew,
             parallel: self.parallel,
             order: self.order,
@@ -205,10 +204,7 @@ impl CollectiveParameters {
             Auto::Auto => Some(1),
             Auto::Value(steps) => steps.is_multiple_of(whole).then(|| steps / whole),
         };
-        let message = match self.message_size {
-            Auto::Auto => None,
-            Auto::Value(message) => Some(message.0.saturating_mul(u64::from(self.channels))),
-        };
+        let message = self.message_size.value().map(|message| message.0.saturating_mul(u64::from(self.channels)));
         let bytes = (pattern.buffer)(ranks, self.size.0, message);
         // Bytes over each rank's link per byte of the buffer (nccl-tests, PERFORMANCE.md).
         let bus_factor = f64::from(ranks - 1) / f64::from(ranks) * if pattern.is_all_reduce { 2.0 } else { 1.0 };
@@ -271,19 +267,11 @@ impl WorkloadKind for CollectiveParameters {
         let schedules = schedules.map(|hosts| (pattern.schedule)(&self.group(context, hosts, local))).collect();
         let sizes = (pattern.sizes)(&first, self.groups, self.repetitions);
         let job = GroupedJob {
-            workload: 0,
-            first: 0,
-            groups: self.groups,
-            ranks,
             repetitions: self.repetitions,
-            concurrent: placed.concurrent,
-            start: self.start,
             gap: self.gap,
             compute: self.compute,
-            barrier: Barrier::Rank,
-            schedules,
-            hosts: placed.hosts,
             collective: Some(self.info(ranks)),
+            ..placed.job(self.groups, self.start, schedules)
         };
         Ok(match sizes {
             None => compile_alike(job, context),

@@ -1,9 +1,17 @@
 //! Placement of the ranks of a job on hosts.
 
 use super::{host_set::HostSet, ranks::Ranks};
-use crate::{ServerView, WorkloadError, view::Context};
+use crate::{
+    ServerParameters, WorkloadError,
+    jobs::{
+        job::{Barrier, GroupedJob},
+        schedule::Schedule,
+    },
+    view::Context,
+};
 use anabranch_random::Stream;
 use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema};
+use anabranch_units::Time;
 use std::collections::BTreeMap;
 
 /// Placement of ranks on hosts.
@@ -83,6 +91,27 @@ pub(crate) struct Placed {
     pub(crate) hosts: Vec<u32>,
 }
 
+impl Placed {
+    /// Returns a job that runs its schedules once. Its workload and first message are unset.
+    pub(crate) fn job(self, groups: u32, start: Time, schedules: Vec<Schedule>) -> GroupedJob {
+        GroupedJob {
+            workload: 0,
+            first: 0,
+            groups,
+            ranks: self.ranks,
+            repetitions: 1,
+            concurrent: self.concurrent,
+            start,
+            gap: Time::ZERO,
+            compute: Time::ZERO,
+            barrier: Barrier::Rank,
+            hosts: self.hosts,
+            schedules,
+            collective: None,
+        }
+    }
+}
+
 impl Groups<'_> {
     /// One group, which `placement` puts on all hosts.
     pub(crate) fn one(ranks: Ranks, placement: &Placement) -> Groups<'_> {
@@ -102,16 +131,9 @@ impl Groups<'_> {
         }
     }
 
-    fn concurrent(&self) -> u32 {
-        match self.concurrent {
-            Auto::Value(concurrent) => concurrent,
-            Auto::Auto => self.groups,
-        }
-    }
-
     /// Returns the hosts of each rank; no two ranks that run at the same time share one.
     pub(crate) fn place(&self, context: &Context<'_>) -> Result<Placed, WorkloadError> {
-        let concurrent = self.concurrent();
+        let concurrent = self.concurrent.value().unwrap_or(self.groups);
         if let Placement::File(path) = self.placement {
             return self.of_file(path, concurrent, context);
         }
@@ -138,8 +160,8 @@ impl Groups<'_> {
             }
             Placement::AcrossRacks => across_racks(&mut hosts, &context.view.leaf_of),
             Placement::Rail => {
-                let servers = context.view.servers.ok_or_else(no_servers)?;
-                hosts.sort_by_key(|&host| (host % servers.gpus, servers.server(host)));
+                let servers = context.view.servers.as_ref().ok_or_else(no_servers)?;
+                hosts.sort_by_key(|&host| (host % servers.gpus, servers.server_of(host)));
             }
             _ => {}
         }
@@ -148,7 +170,7 @@ impl Groups<'_> {
             let rank = |at: u64| (at % u64::from(ranks) * u64::from(concurrent) + at / u64::from(ranks)) as usize;
             hosts = (0..needed).map(|at| hosts[rank(at)]).collect();
         }
-        if let (Placement::Rail, Some(servers)) = (self.placement, context.view.servers) {
+        if let (Placement::Rail, Some(servers)) = (self.placement, &context.view.servers) {
             on_one_rail(&hosts, ranks, servers)?;
         }
         Ok(Placed { ranks, concurrent, hosts })
@@ -248,14 +270,14 @@ fn no_servers() -> WorkloadError {
 }
 
 /// Refuses a group that continues on the next rail.
-fn on_one_rail(hosts: &[u32], ranks: u32, servers: ServerView) -> Result<(), WorkloadError> {
+fn on_one_rail(hosts: &[u32], ranks: u32, servers: &ServerParameters) -> Result<(), WorkloadError> {
     for (group, hosts) in hosts.chunks(ranks as usize).enumerate() {
-        if let Some(other) = hosts.iter().find(|host| servers.rail(**host) != servers.rail(hosts[0])) {
+        if let Some(other) = hosts.iter().find(|host| servers.rail_of(**host) != servers.rail_of(hosts[0])) {
             let message = format!(
                 "group {group} has ranks on rails {} and {}; expected `ranks` that divide the GPUs of a rail, such as \
                  the number of servers",
-                servers.rail(hosts[0]),
-                servers.rail(*other)
+                servers.rail_of(hosts[0]),
+                servers.rail_of(*other)
             );
             return Err(WorkloadError::of_key("ranks", message));
         }

@@ -437,7 +437,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn endpoint_of(&self, trigger: u32) -> u32 {
         let definition = self.flows.trigger(trigger);
         let of = definition.target(0).map(|first| self.flows.flow(first));
-        let of = of.map(|flow| flow.gpus.map_or(flow.src, |gpus| gpus.src));
+        let of = of.map(|flow| flow.gpus.map_or(flow.src, |gpus| gpus.0));
         definition.home().or(of).unwrap_or(self.home(trigger).0)
     }
 

@@ -8,8 +8,7 @@ use anabranch_sim::How;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{
-    CrossRail, FlowSet, HostView, Medium, ServerParameters, ServerView, Start, Trigger, TriggerId, TriggerKind,
-    WorkloadParameters,
+    CrossRail, FlowSet, HostView, Medium, ServerParameters, Start, Trigger, TriggerId, TriggerKind, WorkloadParameters,
 };
 
 /// Picoseconds per byte of the scale-up networks here, and their latency.
@@ -57,7 +56,7 @@ fn made(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters, fi
         group_of: vec![0; gpus as usize],
         host_key: (0..u64::from(gpus)).collect(),
         nic_rate: vec![Rate::gbps(400); gpus as usize],
-        servers: Some(ServerView { gpus: of.gpus, rails: of.nics }),
+        servers: Some(of.clone()),
         ..host_view(topology)
     };
     routed(generated(&view, vec![kind], &[file]), of)

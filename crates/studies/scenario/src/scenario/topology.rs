@@ -13,7 +13,7 @@ use anabranch_topology::{
     Guidance, Guide, LinkOverride, NodeId, NodeKind, Topology, TopologyError, TopologyParameters,
 };
 use anabranch_units::Rate;
-use anabranch_workload::{HostView, LowDiameter, ServerParameters, ServerView};
+use anabranch_workload::{HostView, LowDiameter, ServerParameters};
 use std::sync::Arc;
 use toml::Table;
 
@@ -103,7 +103,7 @@ pub(crate) fn host_view(
         classes: classes.to_vec(),
         flow_memory,
         low_diameter,
-        servers: servers.map(|servers| ServerView { gpus: servers.gpus, rails: servers.nics }),
+        servers: servers.cloned(),
         templates,
     }
 }
