@@ -110,7 +110,7 @@ impl WorkloadKind for NcclParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{of, traffic, view};
+    use crate::kinds::testing::{assert_refused, of, traffic, view};
     use anabranch_settings::{Raw, Setting};
     use plan::{Action, KINDS};
 
@@ -160,22 +160,19 @@ mod tests {
 
     #[test]
     fn errors_are_reported() {
-        for (p, key, part) in [
-            (NcclParameters { size: Bytes(6), ..ring() }, "size", "whole words"),
-            (NcclParameters { size: Bytes(28), ..ring() }, "size", "32 B or more"),
-            (NcclParameters { rounds: 0, ..ring() }, "rounds", "1 or more"),
-            (NcclParameters { channels: 33, ..ring() }, "channels", "1 to 32"),
-            (NcclParameters { ranks: Ranks::Number(9), ..ring() }, "ranks", "at most 8"),
-            (NcclParameters { ranks: Ranks::Number(3), hosts: vec![0, 1], ..ring() }, "ranks", "2 are listed"),
-            (NcclParameters { hosts: vec![0, 8], ..ring() }, "hosts", "0 to 7"),
-            (NcclParameters { hosts: vec![1, 1], ..ring() }, "hosts", "twice"),
-            (NcclParameters { hosts: vec![1], ..ring() }, "hosts", "two or more"),
-            (NcclParameters { max_flows: 95, ..ring() }, "rounds", "224 flows"),
-        ] {
-            let error = traffic(&p, &view(8, 4, 1), "").unwrap_err();
-            assert_eq!(error.key.as_deref(), Some(key), "{error}");
-            assert!(error.message.contains(part), "{error}");
-        }
+        let rows = [
+            ("size=6B", "size", "whole words"),
+            ("size=28B channels=1", "size", "32 B or more"),
+            ("rounds=0", "rounds", "1 or more"),
+            ("channels=33", "channels", "1 to 32"),
+            ("ranks=9", "ranks", "at most 8"),
+            ("ranks=3 hosts=[0,1]", "ranks", "2 are listed"),
+            ("hosts=[0,8]", "hosts", "0 to 7"),
+            ("hosts=[1,1]", "hosts", "twice"),
+            ("hosts=[1]", "hosts", "two or more"),
+            ("size=64KiB channels=1 rounds=2 max_flows=223", "rounds", "224 flows"),
+        ];
+        assert_refused::<NcclParameters>(&view(8, 4, 1), "", &rows);
         let near = plan::CollectiveKind::read(&Raw::Text("rings".into())).unwrap_err().to_string();
         assert!(near.contains("did you mean `ring`"), "{near}");
         let near = Abi::read(&Raw::Text("v13".into())).unwrap_err().to_string();

@@ -1,5 +1,5 @@
 use super::WorkloadKind;
-use crate::{HostView, WorkloadError, traffic::Traffic, view::Context};
+use crate::{HostView, Schedule, Work, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_random::mix;
 use anabranch_settings::{Parameters, SetError};
 use anabranch_testkit::{set_keys, try_set_keys};
@@ -39,6 +39,16 @@ pub(crate) fn traffic(
         templates: view.templates,
         read_file: &|_| Ok(content.as_ref().to_vec()),
     })
+}
+
+/// Returns the messages of the longest chain of a schedule.
+pub(crate) fn longest_chain(schedule: &Schedule) -> u32 {
+    let mut chains: Vec<u32> = vec![];
+    for (at, operation) in schedule.operations().iter().enumerate() {
+        let before = schedule.after(at).iter().map(|on| chains[on.operation as usize]).max().unwrap_or(0);
+        chains.push(before + u32::from(matches!(operation.work, Work::Send { .. })));
+    }
+    chains.into_iter().max().unwrap_or(0)
 }
 
 /// Returns the parameters of a kind with `KEY=VALUE` pairs.

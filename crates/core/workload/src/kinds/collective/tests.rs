@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Flow, Schedule, Start, TriggerId, TriggerKind, Work,
-    kinds::testing::{assert_refused, of, traffic, view},
+    Flow, Start, TriggerId, TriggerKind,
+    kinds::testing::{assert_refused, longest_chain, of, traffic, view},
 };
 use anabranch_settings::Raw;
 use proptest::prelude::*;
@@ -90,19 +90,6 @@ fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
         assert_eq!((flow.src, flow.dst, flow.size), (rank, rank ^ 1 << round, 4_194_304));
         let started = flow.on_received.map(|trigger| made.triggers[trigger.0 as usize].targets[0] as usize);
         assert_eq!(started, (round < 6).then_some((round + 1) * 128 + (rank as usize ^ 1 << round)));
-    }
-}
-
-#[test]
-fn halving_doubling_moves_twice_the_vector_less_two_shares() {
-    let p = of::<CollectiveParameters>("algorithm=halving-doubling size=1048576B ranks=16");
-    let made = traffic(&p, &view(16, 4, 1), "").unwrap();
-    check(&made);
-    assert_eq!(made.flows.len(), 8 * 16);
-    // Every rank sends 2 (S/2 + S/4 + S/8 + S/16) = 2 S (1 - 1/16), as in a ring.
-    for rank in 0..16 {
-        let sent: u64 = made.flows.iter().filter(|f| f.src == rank).map(|f| f.size).sum();
-        assert_eq!(sent, 2 * (1 << 20) * 15 / 16);
     }
 }
 
@@ -276,16 +263,6 @@ fn bus_bandwidth_has_the_factors_of_nccl() {
     assert_eq!(sized.bytes, Some(400));
     assert_eq!(of(named("halving-doubling"), &|p| p.message_size = Auto::Value(Bytes(50))).bytes, None);
     assert_eq!(of(ring, &|p| p.ranks = Ranks::All).ranks, 16);
-}
-
-/// Returns the messages of the longest chain of a schedule.
-fn longest_chain(schedule: &Schedule) -> u32 {
-    let mut chains: Vec<u32> = vec![];
-    for (at, operation) in schedule.operations().iter().enumerate() {
-        let before = schedule.after(at).iter().map(|on| chains[on.operation as usize]).max().unwrap_or(0);
-        chains.push(before + u32::from(matches!(operation.work, Work::Send { .. })));
-    }
-    chains.into_iter().max().unwrap_or(0)
 }
 
 /// Eight ranks, a vector of S = 80,000 B: messages in sequence, and bytes that each rank sends.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Flow, Work,
-    kinds::testing::{assert_refused, of, traffic, view},
+    Flow,
+    kinds::testing::{assert_refused, longest_chain, of, traffic, view},
 };
 
 fn sent(flows: &[Flow], of: impl Fn(&&Flow) -> bool) -> (usize, u64) {
@@ -37,16 +37,9 @@ fn bytes_are_those_of_megatron() {
 fn longest_chain_is_counted_by_hand() {
     let p = of::<TrainingStepParameters>("layers=2 microbatches=1");
     let made = traffic(&p, &view(8, 4, 1), "").unwrap();
-    let job = made.grouped.unwrap();
-    let schedule = job.schedule(0);
-    let mut chains: Vec<u32> = vec![];
-    for (at, operation) in schedule.operations().iter().enumerate() {
-        let before = schedule.after(at).iter().map(|on| chains[on.operation as usize]).max().unwrap_or(0);
-        chains.push(before + u32::from(matches!(operation.work, Work::Send { .. })));
-    }
     // Forward and backward of a stage: two AllReduces of 2(2-1) messages in sequence each. In order: stage 0 forward, its activations,
     // stage 1 forward and backward, their gradients, stage 0 backward, the ring of its gradients.
-    assert_eq!(chains.into_iter().max(), Some(4 + 1 + 4 + 4 + 1 + 4 + 2));
+    assert_eq!(longest_chain(made.grouped.unwrap().schedule(0)), 4 + 1 + 4 + 4 + 1 + 4 + 2);
 }
 
 #[test]
