@@ -20,14 +20,11 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let mut traffic = Traffic::default();
     let mut before = Time::ZERO;
     for (line, text) in lines {
-        let mut fields = text.split_whitespace();
-        let five = [fields.next(), fields.next(), fields.next(), fields.next(), fields.next()];
-        let [Some(src), Some(dst), Some(group), Some(size), Some(start)] = five else {
-            return Err(columns(source, line, text));
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [src, dst, group, size, start] = fields[..] else {
+            let expected = "expected 5: source, destination, priority group, size, start";
+            return Err(source.wrong(line, format!("found {} columns, {expected}", fields.len())));
         };
-        if fields.next().is_some() {
-            return Err(columns(source, line, text));
-        }
         let (src, dst) = (source.host(line, "source", src)?, source.host(line, "destination", dst)?);
         source.pair(line, src, dst)?;
         source.whole(line, "priority group", group)?;
@@ -57,11 +54,6 @@ fn cut(time: Time) -> Time {
     }
     let nanoseconds = (u128::from(mantissa) * 1_000_000_000) >> -exponent;
     Time::from_ps(nanoseconds as u64 * 1000)
-}
-
-fn columns(source: &Source<'_>, line: usize, text: &str) -> WorkloadError {
-    let found = text.split_whitespace().count();
-    source.wrong(line, format!("found {found} columns, expected 5: source, destination, priority group, size, start"))
 }
 
 #[cfg(test)]

@@ -21,13 +21,7 @@ choices! {
 
 impl StartUnit {
     fn ps(self) -> u64 {
-        match self {
-            StartUnit::Ps => 1,
-            StartUnit::Ns => 1_000,
-            StartUnit::Us => 1_000_000,
-            StartUnit::Ms => 1_000_000_000,
-            StartUnit::S => 1_000_000_000_000,
-        }
+        1000u64.pow(self as u32)
     }
 }
 

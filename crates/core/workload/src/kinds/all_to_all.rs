@@ -3,14 +3,14 @@
 
 use super::{
     WorkloadKind,
-    placement::{Groups, Placed, Placement},
+    placement::{Groups, Placement},
     ranks::Ranks,
 };
 use crate::{
     CollectiveInfo, WorkloadError,
     jobs::{
         compile::compile_alike,
-        job::{Barrier, GroupedJob},
+        job::GroupedJob,
         schedule::{Done, MessageWindow, Schedule},
     },
     traffic::Traffic,
@@ -97,29 +97,16 @@ impl WorkloadKind for AllToAllParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        let Placed { ranks, hosts, .. } = Groups::one(self.ranks, &self.placement).place(context)?;
+        let placed = Groups::one(self.ranks, &self.placement).place(context)?;
+        let ranks = placed.ranks;
         context.check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
         let window = (self.parallel, Done::Acknowledged);
-        let schedule = exchange(context, &hosts, self.size.0, self.order, window);
+        let schedule = exchange(context, &placed.hosts, self.size.0, self.order, window);
         // NCCL's buffer of an all-to-all has a block for every rank, the own one included.
         let bytes = self.size.0.checked_mul(u64::from(ranks));
         let bus_factor = f64::from(ranks - 1) / f64::from(ranks);
         let collective = CollectiveInfo { name: "all-to-all", ranks, bytes, rounds: Some(1), bus_factor };
-        let job = GroupedJob {
-            workload: 0,
-            first: 0,
-            groups: 1,
-            ranks,
-            repetitions: 1,
-            concurrent: 1,
-            start: self.start,
-            gap: Time::ZERO,
-            compute: Time::ZERO,
-            barrier: Barrier::Rank,
-            hosts,
-            schedules: vec![schedule],
-            collective: Some(collective),
-        };
+        let job = GroupedJob { collective: Some(collective), ..placed.job(1, self.start, vec![schedule]) };
         Ok(compile_alike(job, context))
     }
 }

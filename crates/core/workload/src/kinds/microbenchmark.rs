@@ -96,10 +96,7 @@ impl MicrobenchmarkParameters {
         // Given groups leave the random order; the others are its first.
         order.retain(|group| ![source, destination].contains(&Auto::Value(*group)));
         let mut order = order.into_iter();
-        let mut take = |given| match given {
-            Auto::Value(group) => Some(group),
-            Auto::Auto => order.next(),
-        };
+        let mut take = |given: Auto<u32>| given.value().or_else(|| order.next());
         let (Some(source), Some(destination)) = (take(source), take(destination)) else {
             return Err(WorkloadError::of_key("free_groups", "fewer than two groups"));
         };
@@ -128,10 +125,7 @@ impl WorkloadKind for MicrobenchmarkParameters {
         }
         let view = context.view;
         // Keyed by the kind, not by the name: the two parts must agree.
-        let seed = match self.placement_seed {
-            Auto::Value(seed) => seed,
-            Auto::Auto => context.seed,
-        };
+        let seed = self.placement_seed.value().unwrap_or(context.seed);
         let mut stream = Stream::keyed(seed, name_key(ABOUT.name), "workload microbenchmark");
         let (source, destination, congested) = self.groups(network.groups(), &mut stream)?;
         let hosts = hosts_by_group(view, network.groups());

@@ -119,7 +119,8 @@ impl WorkloadKind for TrainingRoundsParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        let Placed { ranks, concurrent, hosts } = self.placed(context)?;
+        let placed = self.placed(context)?;
+        let ranks = placed.ranks;
         let per_round = match self.exchange {
             Exchange::Direct => u64::from(ranks) * u64::from(ranks - 1),
             Exchange::Ring => u64::from(ranks),
@@ -138,19 +139,11 @@ impl WorkloadKind for TrainingRoundsParameters {
         }
         let drawn: Vec<u64> = (0..flows).map(|_| sizes.sample(&mut stream)).collect();
         let job = GroupedJob {
-            workload: 0,
-            first: 0,
-            groups: self.groups,
-            ranks,
             repetitions: self.rounds,
-            concurrent,
-            start: self.start,
             gap: self.gap,
             compute: self.compute,
             barrier: Barrier::Group,
-            hosts,
-            schedules: vec![schedule],
-            collective: None,
+            ..placed.job(self.groups, self.start, vec![schedule])
         };
         Ok(compile(job, &|group, round, message| {
             let rounds = u64::from(group) * u64::from(self.rounds) + u64::from(round);

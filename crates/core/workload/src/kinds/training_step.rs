@@ -10,10 +10,7 @@ use super::{
 };
 use crate::{
     WorkloadError,
-    jobs::{
-        compile::compile_alike,
-        job::{Barrier, GroupedJob},
-    },
+    jobs::{compile::compile_alike, job::GroupedJob},
     traffic::Traffic,
     view::Context,
 };
@@ -106,10 +103,7 @@ impl TrainingStepParameters {
     }
 
     fn backward(&self) -> Time {
-        match self.backward {
-            Auto::Value(time) => time,
-            Auto::Auto => self.forward.saturating_mul(2),
-        }
+        self.backward.value().unwrap_or(self.forward.saturating_mul(2))
     }
 
     fn step(&self) -> Step {
@@ -171,21 +165,8 @@ impl WorkloadKind for TrainingStepParameters {
         let step = self.step();
         let runs = u128::from(self.groups) * u128::from(self.repetitions);
         context.check_room_of_job(step.messages() * runs, self.max_flows.min(u64::from(u32::MAX)), "layers")?;
-        let job = GroupedJob {
-            workload: 0,
-            first: 0,
-            groups: self.groups,
-            ranks: placed.ranks,
-            repetitions: self.repetitions,
-            concurrent: placed.concurrent,
-            start: self.start,
-            gap: self.gap,
-            compute: Time::ZERO,
-            barrier: Barrier::Rank,
-            hosts: placed.hosts,
-            schedules: vec![step.schedule()],
-            collective: None,
-        };
+        let job = placed.job(self.groups, self.start, vec![step.schedule()]);
+        let job = GroupedJob { repetitions: self.repetitions, gap: self.gap, ..job };
         Ok(compile_alike(job, context))
     }
 }

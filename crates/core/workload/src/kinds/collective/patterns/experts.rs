@@ -63,10 +63,7 @@ fn sizes(group: &Group<'_>, groups: u32, repetitions: u32) -> Option<Sizes> {
 fn shares(context: &Context<'_>, (groups, repetitions): (u32, u32), experts: u32, skew: f64, size: u64) -> Vec<u64> {
     let weights: Vec<f64> = (1..=experts).map(|k| exp(-skew * ln(f64::from(k)))).collect();
     let all: f64 = weights.iter().sum();
-    let shares: Vec<u64> = match skew == 0.0 {
-        true => vec![size.div_ceil(u64::from(experts)); experts as usize],
-        false => weights.iter().map(|weight| ((size as f64 * (weight / all)).ceil() as u64).max(1)).collect(),
-    };
+    let shares: Vec<u64> = weights.iter().map(|weight| ((size as f64 * (weight / all)).ceil() as u64).max(1)).collect();
     let mut bytes = Vec::with_capacity(groups as usize * repetitions as usize * experts as usize);
     for group in 0..groups {
         for repetition in 0..repetitions {
