@@ -1,7 +1,8 @@
 //! Authentication: forged and replayed datagrams are rejected.
 
+use crate::common::vouched;
 use anabranch_endpoint::{
-    Arrival, CloseReason, Endpoint, Event, Key, Settings,
+    CloseReason, Endpoint, Event, Key, Settings,
     header::{self, Data, Packet, Protection},
 };
 use anabranch_random::Stream;
@@ -58,8 +59,7 @@ impl Two {
     }
 
     fn arrive(&mut self, at: usize, datagram: &[u8]) {
-        let arrival = Arrival { peer: Some(0), from: None, label: 0, at: self.now, ecn: false, bytes: datagram };
-        self.ends[at].handle(self.now, &arrival);
+        self.ends[at].handle(self.now, &vouched(0, self.now, datagram));
         self.events[at].extend(std::iter::from_fn(|| self.ends[at].poll_event()));
     }
 

@@ -1,10 +1,10 @@
 //! Peers that make up what echoes and ACKs state: round trips come from local records alone, and memory follows local limits.
 #![allow(unsafe_code)]
 
-use crate::common::MTU;
+use crate::common::{greeting, hello, vouched};
 use anabranch_endpoint::{
-    Arrival, Endpoint, Event, Settings,
-    header::{self, Greeting, Packet, ProbeHeader, Protection},
+    Endpoint, Event, Settings,
+    header::{self, Greeting, Packet, ProbeHeader},
 };
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
@@ -99,23 +99,10 @@ fn attack(transport: &str, scheme: HostParameters, of: Lie, seed: u64) -> i64 {
     let mut now = began;
     let mut out = Vec::new();
     let mut ours = vec![0; PEERS as usize];
-    let greeting = |peer: u32| Greeting {
-        connection: peer,
-        nonce: u64::from(peer) + 1,
-        own_nonce: u64::from(peer) + 1,
-        protection: Protection::Off,
-        mtu: MTU,
-        labels: 8,
-        span: u32::MAX,
-        max_message: u64::MAX,
-    };
-    let arrive = |endpoint: &mut Endpoint, now, peer, bytes: &[u8]| {
-        let of = Arrival { peer: Some(peer), from: None, label: 0, at: now, ecn: false, bytes };
-        endpoint.handle(now, &of);
-    };
     for peer in 0..PEERS {
-        header::hello(&mut out, &greeting(peer), &[0; header::COOKIE_BYTES], 1064);
-        arrive(&mut endpoint, now, peer, &out);
+        let of = greeting(peer, u64::from(peer) + 1);
+        let of = Greeting { labels: 8, span: u32::MAX, max_message: u64::MAX, ..of };
+        endpoint.handle(now, &vouched(peer, now, &hello(&of, &[0; header::COOKIE_BYTES])));
         endpoint.send(now, peer, 0, vec![9u8; 3000].into()).unwrap();
     }
     let delay = if is_late { Time::from_us(49_000) } else { step };
@@ -142,7 +129,7 @@ fn attack(transport: &str, scheme: HostParameters, of: Lie, seed: u64) -> i64 {
             }
         }
         for (_, peer, bytes) in due.extract_if(.., |(at, ..)| *at <= now) {
-            arrive(&mut endpoint, now, peer, &bytes);
+            endpoint.handle(now, &vouched(peer, now, &bytes));
             replies += 1;
         }
         while let Some(event) = endpoint.poll_event() {

@@ -1,14 +1,16 @@
 //! A hostile peer: an endpoint neither panics nor exceeds its limits, and continues to serve others.
 
-use crate::common::MTU;
+use crate::common::{MTU, greeting, hello, vouched};
 use anabranch_endpoint::{
-    Arrival, CloseReason, Endpoint, Event, Placed, Placement, Settings,
-    header::{self, Data, Greeting, Packet, ProbeHeader, Protection},
+    CloseReason, Endpoint, Event, Placed, Placement, Settings,
+    header::{self, COOKIE_BYTES, Cookie, Data, Greeting, Packet, ProbeHeader},
 };
 use anabranch_random::Stream;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 use proptest::prelude::*;
+
+const NO_COOKIE: Cookie = [0; COOKIE_BYTES];
 
 fn settings(transport: &str) -> Settings {
     let transport = crate::common::transport(transport);
@@ -24,11 +26,6 @@ fn settings(transport: &str) -> Settings {
     }
 }
 
-/// The datapath vouches for the peer.
-fn arrival(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
-    Arrival { peer: Some(peer), from: None, label: 0, at, ecn: false, bytes }
-}
-
 fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -42,23 +39,10 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     all
 }
 
-const GREETING_BYTES: Greeting = Greeting {
-    connection: 77,
-    nonce: 5,
-    own_nonce: 5,
-    protection: Protection::Off,
-    mtu: MTU,
-    labels: 2,
-    span: 128,
-    max_message: 10_000,
-};
-
 /// Returns an endpoint with an open stream to peer 0, and the connection number for datagrams of peer 0.
 fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
-    let greeting = GREETING_BYTES;
-    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
-    endpoint.handle(now, &arrival(0, now, &out));
+    endpoint.handle(now, &vouched(0, now, &hello(&greeting(77, 5), &NO_COOKIE)));
     let welcome = sent(&mut endpoint, &mut now);
     let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&welcome[0]) else {
         panic!("no welcome: {welcome:?}")
@@ -68,7 +52,7 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     for question in sent(&mut endpoint, &mut now) {
         let Ok(Packet::Probe { probe, .. }) = Packet::decode(&question) else { panic!("no probe") };
         header::echo(&mut out, ours, &probe);
-        endpoint.handle(now, &arrival(0, now, &out));
+        endpoint.handle(now, &vouched(0, now, &out));
     }
     assert!(endpoint.round_trip(0).is_some());
     (endpoint, ours, now)
@@ -173,7 +157,7 @@ proptest! {
         let mut places = Places(vec![0; 8000]);
         for _ in 0..200 {
             hostile(&mut draws, ours, &mut out);
-            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &vouched(0, now, &out), &mut places);
             now += Time::from_us(draws.below(50));
             sent(&mut endpoint, &mut now);
             let (bytes, packets) = endpoint.held();
@@ -185,11 +169,8 @@ proptest! {
                 }
             }
         }
-        let greeting = Greeting {
-            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1
-        };
-        header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
-        endpoint.handle(now, &arrival(1, now, &out));
+        let of = Greeting { labels: 1, span: 1, max_message: 1, ..greeting(3, 1) };
+        endpoint.handle(now, &vouched(1, now, &hello(&of, &NO_COOKIE)));
         let mut welcome = false;
         for _ in 0..100 {
             let acks = sent(&mut endpoint, &mut now);
@@ -202,10 +183,9 @@ proptest! {
 
 #[test]
 fn peer_with_another_mtu_is_notified() {
-    let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = Greeting { mtu: 4096, ..GREETING_BYTES };
-    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 4152);
-    endpoint.handle(now, &arrival(0, now, &out));
+    let (mut endpoint, mut now) = (Endpoint::new(settings("uet")), Time::ZERO);
+    let of = Greeting { mtu: 4096, ..greeting(77, 5) };
+    endpoint.handle(now, &vouched(0, now, &hello(&of, &NO_COOKIE)));
     let acks = sent(&mut endpoint, &mut now);
     let Ok(Packet::Welcome { greeting, .. }) = Packet::decode(&acks[0]) else { panic!("no welcome") };
     assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
@@ -221,13 +201,12 @@ fn check(greeting: &mut [u8]) {
 #[test]
 fn peer_with_another_version_is_notified() {
     // Every version keeps the first sixteen bytes, the nonce and the check.
-    let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = GREETING_BYTES;
-    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
+    let (mut endpoint, mut now) = (Endpoint::new(settings("uet")), Time::ZERO);
+    let mut out = hello(&greeting(77, 5), &NO_COOKIE);
     out[0] = header::VERSION + 1;
     out[60..].fill(0xff);
     check(&mut out);
-    endpoint.handle(now, &arrival(0, now, &out));
+    endpoint.handle(now, &vouched(0, now, &out));
     let acks = sent(&mut endpoint, &mut now);
     let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&acks[0]) else { panic!("no welcome") };
     assert_eq!((greeting.connection, greeting.nonce), (0, 5), "a refusal without a connection");
@@ -246,7 +225,7 @@ fn peer_with_another_version_is_notified() {
         // Version 1 ends after the labels.
         out[0] = 1;
         out.truncate(52);
-        endpoint.handle(now, &arrival(peer, now, &out));
+        endpoint.handle(now, &vouched(peer, now, &out));
         std::iter::from_fn(|| endpoint.poll_event()).collect::<Vec<_>>()
     };
     assert_eq!((reply(2, greeting.nonce), reply(1, greeting.nonce ^ 1)), (vec![], vec![]));
@@ -278,7 +257,7 @@ fn damaged_payload_counts_as_lost() {
             let mut out = Vec::new();
             header::data(&mut out, ours, &data);
             out.extend_from_slice(payload);
-            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &vouched(0, now, &out), &mut places);
             let events: Vec<Event> = std::iter::from_fn(|| endpoint.poll_event()).collect();
             (events.len(), events.iter().any(|event| matches!(event, Event::Received { .. })))
         };
@@ -317,7 +296,7 @@ fn messages_are_placed_directly() {
             header::data(&mut out, ours, &data);
             out.extend_from_slice(payload);
             assert_eq!(endpoint.poll_event(), None, "packet 2 is the last to come");
-            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &vouched(0, now, &out), &mut places);
             // The bytes that it keeps, and the overhead of every message.
             let held = endpoint.held().0 - before;
             let max = 256 + if is_placed { HEAD as u64 } else { 3500 };
@@ -357,7 +336,7 @@ fn superseded_acks_are_merged() {
             };
             header::data(&mut out, ours, &data);
             out.resize(out.len() + usize::from(MTU), 1);
-            endpoint.handle(*now, &arrival(0, *now, &out));
+            endpoint.handle(*now, &vouched(0, *now, &out));
         }
         let acks = sent(&mut endpoint, now);
         let ack = |out: &Vec<u8>| match Packet::decode(out) {

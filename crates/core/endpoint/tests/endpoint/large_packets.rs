@@ -1,6 +1,6 @@
 //! A path that drops large packets is distinguished from one that drops all, and no reply is longer than its request.
 
-use crate::common::{MTU, at};
+use crate::common::{MTU, at, unknown, vouched};
 use anabranch_endpoint::{Arrival, CloseReason, Endpoint, Event, Settings, Sizes, header};
 use anabranch_units::Time;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) ->
         for (label, bytes) in there {
             asked.push(bytes.len());
             let peer = is_known.then_some(0);
-            server.handle(now, &Arrival { peer, from: Some(from.into()), label, at: now, ecn: false, bytes: &bytes });
+            server.handle(now, &Arrival { peer, label, ..unknown(from, now, &bytes) });
             server.admit(now, &mut |_| {
                 is_known |= admits;
                 admits.then_some(0)
@@ -45,10 +45,7 @@ fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) ->
         while let Some(sent) = server.poll_transmit(now, &mut out) {
             assert!(asked.iter().any(|asked| *asked >= out.len()), "{} B answer {asked:?}", out.len());
             let bytes = out.clone();
-            client.handle(
-                now,
-                &Arrival { peer: Some(0), from: None, label: sent.label, at: now, ecn: false, bytes: &bytes },
-            );
+            client.handle(now, &Arrival { label: sent.label, ..vouched(0, now, &bytes) });
             now += Time::from_us(20);
         }
         asked.clear();

@@ -1,6 +1,6 @@
 //! Peers at a few addresses begin messages that never end: a sender from another address still gets memory and a place.
 
-use crate::common::{Server, address, at, data_over, greeting, settings};
+use crate::common::{Server, address, at, data_over, greeting, settings, unknown};
 use anabranch_endpoint::{Arrival, Endpoint, Event, Secret, Settings, To};
 use anabranch_units::Time;
 use std::net::SocketAddr;
@@ -26,11 +26,8 @@ struct Attack {
 
 impl Attack {
     fn begin(server: &mut Server, hosts: u8, per_host: u16) -> Self {
-        let mut peers = Vec::new();
-        for number in 0..u32::from(hosts) * u32::from(per_host) {
-            let from = address((number % u32::from(hosts)) as u8, 2000 + number as u16);
-            peers.push((from, server.accept(from, &greeting(number + 1, 6))));
-        }
+        let from = |number| address((number % u32::from(hosts)) as u8, 2000 + number as u16);
+        let peers = server.accept_all((0..u32::from(hosts) * u32::from(per_host)).map(from));
         let connected = vec![server.now; peers.len()];
         Attack { peers, returns: false, renewed: None, connected, rate: RATE, sent: 0, began: server.now }
     }
@@ -84,15 +81,8 @@ fn transfer(server: &mut Server, mut attack: Option<&mut Attack>, host: u8, byte
                 To::Peer(peer) => server.numbers[peer as usize],
             };
             if to == Some(from) {
-                let arrival = Arrival {
-                    peer: Some(0),
-                    from: Some(SocketAddr::from(SERVED).into()),
-                    label: 0,
-                    at: now,
-                    ecn: false,
-                    bytes: &out,
-                };
-                client.handle(now, &arrival);
+                let served = unknown(SERVED.into(), now, &out);
+                client.handle(now, &Arrival { peer: Some(0), ..served });
             }
         }
         for event in server.events() {
@@ -176,11 +166,8 @@ fn peers_that_reconnect_leave_memory_for_others() {
 fn addresses_over_their_share_are_evicted() {
     let mut server = Server::new(settings());
     for host in 0..16u8 {
-        let (mut peers, dropped) = (Vec::new(), server.endpoint.counters().no_capacity);
-        for port in 0..8u16 {
-            let from = address(host, 2000 + port);
-            peers.push((from, server.accept(from, &greeting(u32::from(host) * 8 + u32::from(port) + 1, 6))));
-        }
+        let dropped = server.endpoint.counters().no_capacity;
+        let peers = server.accept_all((0..8).map(|port| address(host, 2000 + port)));
         'all: for index in 0..1000u32 {
             // More of them would exceed a peer's own limit.
             for stream in 0..4 {

@@ -1,7 +1,7 @@
 //! Senders with unproven addresses: an endpoint keeps no state, replies with no more bytes than they sent, and none of
 //! them ends, resets or starves a proven peer.
 
-use crate::common::{MTU, Server, address, at, data, greeting, hello, settings};
+use crate::common::{MTU, Server, address, at, data, greeting, hello, settings, unknown};
 use anabranch_endpoint::{
     Arrival, CloseReason, Event, Secret, Settings, To,
     header::{self, COOKIE_BYTES, Greeting, Packet, ProbeHeader},
@@ -44,9 +44,7 @@ fn replies_to_unknown_addresses_are_rate_limited() {
     for number in 0..100_000u32 {
         let from = address(1, number as u16);
         let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
-        let arrival =
-            Arrival { peer: None, from: Some(from.into()), label: 0, at: server.now, ecn: false, bytes: &bytes };
-        server.endpoint.handle(server.now, &arrival);
+        server.endpoint.handle(server.now, &unknown(from, server.now, &bytes));
         server.now += Time::from_us(10);
         if number % 100 == 0 {
             let mut out = Vec::new();
@@ -79,18 +77,16 @@ fn hello_flood_leaves_retries_for_others() {
     let (mut out, mut hellos_sent, mut retries_received) = (Vec::new(), 0, 0);
     for number in 0..30_000u32 {
         server.now += Time::from_us(100);
-        let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
-        let from = Some(address((number % 250) as u8, (number % 60_000) as u16).into());
-        server
-            .endpoint
-            .handle(server.now, &Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes });
+        let mut greet = |from, nonce| {
+            let bytes = hello(&greeting(number, nonce), &[0; COOKIE_BYTES]);
+            server.endpoint.handle(server.now, &unknown(from, server.now, &bytes));
+        };
+        greet(address((number % 250) as u8, (number % 60_000) as u16), 7);
         // At no fixed interval.
         let honest = address(251, 7000);
         if number >= 10_000 && number % 97 == 0 {
             hellos_sent += 1;
-            let (from, bytes) = (Some(honest.into()), hello(&greeting(number, 8), &[0; COOKIE_BYTES]));
-            let arrival = Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes };
-            server.endpoint.handle(server.now, &arrival);
+            greet(honest, 8);
         }
         while let Some(sent) = server.endpoint.poll_transmit(server.now, &mut out) {
             server.now += Time::from_us(1);
@@ -204,11 +200,15 @@ fn senders_with_earned_credit_allocate_whole_messages() {
     assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
+const LIMIT: u64 = 4 << 20;
+
+fn narrow() -> Settings {
+    Settings { max_buffered_bytes: LIMIT, max_message: 1 << 19, max_held: 1 << 20, ..settings() }
+}
+
 #[test]
 fn senders_with_earned_credit_keep_memory_beside_others() {
-    let limit = 4 << 20;
-    let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
-    let mut server = Server::new(narrow);
+    let mut server = Server::new(narrow());
     let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u64| {
         for packet in 0..200u32 {
             let psn = 200 * message + u64::from(packet);
@@ -220,19 +220,14 @@ fn senders_with_earned_credit_keep_memory_beside_others() {
     let honest = address(200, 7000);
     let ours = server.accept(honest, &greeting(5, 6));
     deliver(&mut server, honest, ours, 0);
-    let others: Vec<(SocketAddr, u32)> = (0..40u8)
-        .map(|host| {
-            let from = address(host, 7000);
-            (from, server.accept(from, &greeting(u32::from(host) + 5, 6)))
-        })
-        .collect();
+    let others = server.accept_all((0..40).map(|host| address(host, 7000)));
     for round in 0..400u64 {
         for &(from, ours) in &others {
             server.respond(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
         }
     }
     let (held, dropped) = (server.endpoint.held().0, server.endpoint.counters().no_capacity);
-    assert!(dropped > 0 && (limit / 4..=limit / 2).contains(&held), "{held} B, {dropped}");
+    assert!(dropped > 0 && (LIMIT / 4..=LIMIT / 2).contains(&held), "{held} B, {dropped}");
     for message in 1..5 {
         deliver(&mut server, honest, ours, message);
     }
@@ -277,15 +272,8 @@ fn recycled_memory_holds_another_message() {
 
 #[test]
 fn memory_of_all_peers_stays_within_the_limit() {
-    let limit = 4 << 20;
-    let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
-    let mut server = Server::new(narrow);
-    let peers: Vec<(SocketAddr, u32)> = (0..40u16)
-        .map(|number| {
-            let from = address((number / 10) as u8, 7000 + number);
-            (from, server.accept(from, &greeting(u32::from(number) + 5, 6)))
-        })
-        .collect();
+    let mut server = Server::new(narrow());
+    let peers = server.accept_all((0..40).map(|number| address((number / 10) as u8, 7000 + number)));
     let mut most_of_first = 0;
     for round in 0..400u64 {
         for (number, &(from, ours)) in peers.iter().enumerate() {
@@ -293,13 +281,13 @@ fn memory_of_all_peers_stays_within_the_limit() {
                 server.respond(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
             }
             let (held, _) = server.endpoint.held();
-            assert!(held <= limit, "{held} B");
+            assert!(held <= LIMIT, "{held} B");
         }
         if round < 200 {
             most_of_first = server.endpoint.held().0;
         }
     }
-    assert!((limit / 4..=limit / 2).contains(&most_of_first), "{most_of_first} B of one address");
+    assert!((LIMIT / 4..=LIMIT / 2).contains(&most_of_first), "{most_of_first} B of one address");
     assert!(server.endpoint.counters().no_capacity > 0);
     let (honest, mut got) = (address(200, 7000), false);
     for _ in 0..100 {
@@ -323,14 +311,8 @@ fn memory_of_all_peers_stays_within_the_limit() {
 /// The packet that causes the eviction of a stalled peer is stored, not dropped.
 #[test]
 fn eviction_makes_space_for_the_packet_at_hand() {
-    let narrow = Settings { max_buffered_bytes: 4 << 20, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
-    let mut server = Server::new(narrow);
-    let peers: Vec<(SocketAddr, u32)> = (0..10u16)
-        .map(|number| {
-            let from = address(1, 7000 + number);
-            (from, server.accept(from, &greeting(u32::from(number) + 5, 6)))
-        })
-        .collect();
+    let mut server = Server::new(narrow());
+    let peers = server.accept_all((0..10).map(|number| address(1, 7000 + number)));
     // They hold all memory of their address.
     for packet in 0..300u64 {
         for &(from, ours) in &peers {
@@ -389,14 +371,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
     for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
         header::probe(&mut out, ours, &probe, 100);
         for _ in 0..count {
-            let arrival = Arrival {
-                peer: Some(peer),
-                from: Some(from.into()),
-                label: 0,
-                at: server.now,
-                ecn: false,
-                bytes: &out,
-            };
+            let arrival = Arrival { peer: Some(peer), ..unknown(from, server.now, &out) };
             server.endpoint.handle(server.now, &arrival);
         }
     }

@@ -27,6 +27,16 @@ pub(crate) fn at(ms: u64) -> Time {
     Time::from_us(ms * 1000)
 }
 
+/// A datagram of a peer for which the datapath vouches.
+pub(crate) fn vouched(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
+    Arrival { peer: Some(peer), from: None, label: 0, at, ecn: false, bytes }
+}
+
+/// A datagram of an address that the datapath does not know.
+pub(crate) fn unknown(from: SocketAddr, at: Time, bytes: &[u8]) -> Arrival<'_> {
+    Arrival { peer: None, from: Some(from.into()), ..vouched(0, at, bytes) }
+}
+
 /// An endpoint and the peers that a datapath would number.
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
@@ -110,6 +120,10 @@ impl Server {
         let ours = self.welcome(from, greeting, &cookie).expect("a WELCOME");
         assert!(self.echoes(from, ours));
         ours
+    }
+
+    pub(crate) fn accept_all(&mut self, all: impl IntoIterator<Item = SocketAddr>) -> Vec<(SocketAddr, u32)> {
+        (5..).zip(all).map(|(number, from)| (from, self.accept(from, &greeting(number, 6)))).collect()
     }
 
     pub(crate) fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
