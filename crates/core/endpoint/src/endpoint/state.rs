@@ -108,8 +108,9 @@ pub(super) struct Newcomer {
     pub(super) greeting: Greeting,
 }
 
+/// An endpoint: its peers, the streams to and from them, and one egress for all its packets.
 #[derive(Debug)]
-pub(super) struct State {
+pub struct Endpoint {
     pub(super) settings: Settings,
     pub(super) entropy: Entropy,
     pub(super) cookies: Cookies,
@@ -157,8 +158,9 @@ pub(super) struct State {
     pub(super) unacknowledged: usize,
 }
 
-impl State {
-    pub(super) fn new(mut settings: Settings) -> Self {
+impl Endpoint {
+    /// Creates an endpoint without peers. `settings.transport` and `settings.scheme` must have passed their checks.
+    pub fn new(mut settings: Settings) -> Self {
         settings.labels = settings.labels.clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
         settings.run_length = settings.run_length.max(1);
@@ -170,7 +172,7 @@ impl State {
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.capabilities().tags();
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
-        State {
+        Endpoint {
             settings,
             entropy,
             cookies,
@@ -208,7 +210,8 @@ impl State {
         }
     }
 
-    pub(super) fn longest_datagram(&self) -> usize {
+    /// Returns the bytes of the longest datagram that it sends.
+    pub fn longest_datagram(&self) -> usize {
         self.settings.longest_datagram()
     }
 
