@@ -3,6 +3,7 @@
 use super::{
     Slots,
     guided::{Blocks, Sampler, Subset, dead_of, limited},
+    spritz_scout::SpritzScoutParameters,
 };
 use crate::{
     Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Tag, Weights, registry::Invalid,
@@ -73,18 +74,8 @@ pub struct Rules {
     /// Scout keeps a path in the buffer while it is good; Spray removes it on use.
     pub(crate) scout: bool,
     pub(crate) coarse: Option<(Categories, Entropy)>,
-    pub(crate) explore_threshold: u32,
-    pub(crate) buffer_size: usize,
-    pub(crate) ecn_threshold: u32,
-    pub(crate) weights: Weights,
-    pub(crate) reading: Reading,
-    pub(crate) block_scope: BlockScope,
-    pub(crate) block_interval: Option<Time>,
-    pub(crate) ecn_rate: f64,
-    pub(crate) small_flow: u64,
-    pub(crate) buffer: Buffer,
-    pub(crate) max_paths: u32,
-    pub(crate) subset: Subset,
+    /// Keys of all three; those that a scheme lacks have no effect.
+    pub(crate) of: SpritzScoutParameters,
 }
 
 /// Weight of a new ACK in the share of marked ACKs, and ACKs of a flow before that share takes effect. Ours: not given.
@@ -211,11 +202,9 @@ fn categories(list: &GuidedPaths, kind: Categories, weights: Weights) -> Vec<(Ca
     found
 }
 
-impl Rules {
-    pub(crate) fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless((1..=4096).contains(&self.buffer_size), "buffer_size", self.buffer_size, "from 1 to 4096")?;
-        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")
-    }
+pub(crate) fn check(buffer_size: u32, ecn_rate: f64) -> Result<(), Invalid> {
+    Invalid::unless((1..=4096).contains(&buffer_size), "buffer_size", buffer_size, "from 1 to 4096")?;
+    Invalid::unless((0.0..=1.0).contains(&ecn_rate), "ecn_rate", ecn_rate, "a share from 0 to 1")
 }
 
 impl Spritz {
@@ -236,10 +225,10 @@ impl Spritz {
 
     /// Returns the number of the endpoint's blocks for the list of a flow; `None` if the flow has its own.
     fn blocks_of(&mut self, flow: &FlowInfo<'_>) -> Option<u32> {
-        if self.rules.block_scope == BlockScope::Flow {
+        if self.rules.of.block_scope == BlockScope::Flow {
             return None;
         }
-        let limited = self.rules.max_paths > 0 && self.rules.subset == Subset::Random;
+        let limited = self.rules.of.max_paths > 0 && self.rules.of.subset == Subset::Random;
         let next = self.blocks.len() as u32;
         let number = *self.lists.entry((flow.paths.edge, limited.then_some(flow.dst))).or_insert(next);
         if number == next {
@@ -249,7 +238,7 @@ impl Spritz {
     }
 
     fn buffer_of(&mut self, now: Time, dst: u32) -> u32 {
-        let pair = self.rules.buffer == Buffer::Pair;
+        let pair = self.rules.of.buffer == Buffer::Pair;
         if pair && let Some(&number) = self.pairs.get(&dst) {
             let buffer = &mut self.buffers[number as usize];
             if now >= buffer.last_ack + BUFFER_RESET {
@@ -285,20 +274,20 @@ impl HostScheme for Spritz {
         let all = flow.paths.guided.unwrap_or(&empty);
         // Pairs that share a buffer must share the subset too.
         let mut cut = Stream::keyed(self.host_key, u64::from(flow.dst), "subset");
-        let (list, kept) = limited(all, rules.max_paths, rules.subset, &mut cut);
+        let (list, kept) = limited(all, rules.of.max_paths, rules.of.subset, &mut cut);
         let mut stream = Stream::keyed(self.host_key, flow.key, rules.name);
-        let small = flow.size < rules.small_flow;
-        let weights = if small { Weights::Uniform } else { rules.weights };
+        let small = flow.size < rules.of.small_flow.0;
+        let weights = if small { Weights::Uniform } else { rules.of.weights };
         let entropy = stream.bits() as Tag & 0xff_ffff;
         let (paths, mut sampler) = match rules.coarse {
             None => {
-                let sampler = Sampler::of(&list, weights, rules.block_interval, stream);
+                let sampler = Sampler::of(&list, weights, rules.of.block_interval.value(), stream);
                 (Paths::List(list), sampler)
             }
             Some((kind, _)) => {
                 let all = categories(&list, kind, weights);
                 let runs = all.iter().zip(1..).map(|((_, weight), end)| (end, *weight));
-                let sampler = Sampler::new(runs, rules.block_interval, stream);
+                let sampler = Sampler::new(runs, rules.of.block_interval.value(), stream);
                 (Paths::Categories(all.iter().map(|(category, _)| *category).collect()), sampler)
             }
         };
@@ -347,12 +336,12 @@ impl HostScheme for Spritz {
             Some(number) => &mut self.blocks[number as usize],
             None => &mut flow.own_blocks,
         };
-        let threshold = self.rules.explore_threshold;
+        let threshold = self.rules.of.explore_threshold;
         let entry = if threshold > 0 && flow.packets > threshold {
             flow.packets = 0;
             flow.paths.entry(flow.sampler.draw(blocks, now))
         } else {
-            if self.rules.reading == Reading::Paper || !good.paths.is_empty() {
+            if self.rules.of.reading == Reading::Paper || !good.paths.is_empty() {
                 flow.packets += 1;
             }
             match good.paths.first().copied() {
@@ -388,7 +377,7 @@ impl HostScheme for Spritz {
             return;
         }
         if !feedback.ecn {
-            if good.paths.len() < rules.buffer_size {
+            if good.paths.len() < rules.of.buffer_size as usize {
                 if !rules.scout {
                     good.paths.push(entry);
                 } else if let Err(place) = good.paths.binary_search(&entry) {
@@ -413,7 +402,7 @@ impl HostScheme for Spritz {
         let Some(flow) = self.flows.get(slot) else { return };
         let entry = flow.paths.entry_of(tag);
         let (index, good) = (entry >> 16, &mut self.buffers[flow.good as usize]);
-        if self.rules.reading == Reading::Paper || good.paths.contains(&entry) {
+        if self.rules.of.reading == Reading::Paper || good.paths.contains(&entry) {
             let blocks = match flow.shared_blocks {
                 Some(number) => &mut self.blocks[number as usize],
                 None => &mut flow.own_blocks,
@@ -438,9 +427,9 @@ impl HostScheme for Spritz {
 
 impl Connection {
     fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: GoodPath) -> bool {
-        if rules.scout && rules.reading == Reading::Artifact {
+        if rules.scout && rules.of.reading == Reading::Artifact {
             good.marks += 1;
-            let over = good.marks > rules.ecn_threshold && good.paths.contains(&entry);
+            let over = good.marks > rules.of.ecn_threshold && good.paths.contains(&entry);
             if over {
                 good.marks = 0;
             }
@@ -452,7 +441,7 @@ impl Connection {
         }
         let marks = &mut self.marks[index];
         *marks = marks.saturating_add(1);
-        let over = u32::from(*marks) > rules.ecn_threshold;
+        let over = u32::from(*marks) > rules.of.ecn_threshold;
         if over {
             *marks = 0;
         }
@@ -470,7 +459,7 @@ impl Connection {
     fn note_ack(&mut self, rules: &Rules, ecn: bool) {
         self.acks = self.acks.saturating_add(1);
         self.marked += ECN_RATE_GAIN * (f64::from(u8::from(ecn)) - self.marked);
-        let congested = self.acks >= ECN_RATE_AFTER && self.marked > rules.ecn_rate;
+        let congested = self.acks >= ECN_RATE_AFTER && self.marked > rules.of.ecn_rate;
         if congested != self.biased {
             self.biased = congested;
             self.sampler.bias(if congested { Some(MIN_BIAS) } else { self.min_bias });

@@ -1,8 +1,8 @@
 //! Spritz with coarse-grained path control (Spritz §III-D). Scout's feedback to categories is ours; the paper has none.
 
 use super::{
-    guided::Subset,
-    spritz::{BlockScope, Buffer, Categories, Entropy, Reading, Rules, Spritz},
+    spritz::{self, BlockScope, Categories, Entropy, Rules, Spritz},
+    spritz_scout::SpritzScoutParameters,
 };
 use crate::{
     Weights,
@@ -49,29 +49,23 @@ impl SchemeCapabilities for SpritzCoarseParameters {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Rules::from(self.clone()).check()
+        spritz::check(self.buffer_size, self.ecn_rate)
     }
 }
 
 impl From<SpritzCoarseParameters> for Rules {
     fn from(p: SpritzCoarseParameters) -> Self {
-        Rules {
-            name: ABOUT.name,
-            scout: true,
-            coarse: Some((p.categories, p.entropy)),
+        let of = SpritzScoutParameters {
             explore_threshold: p.explore_threshold,
-            buffer_size: p.buffer_size as usize,
+            buffer_size: p.buffer_size,
             ecn_threshold: p.ecn_threshold,
             weights: p.weights,
-            reading: Reading::Paper,
             block_scope: BlockScope::Flow,
-            block_interval: p.block_interval.value(),
+            block_interval: p.block_interval,
             ecn_rate: p.ecn_rate,
-            small_flow: 0,
-            buffer: Buffer::Flow,
-            max_paths: 0,
-            subset: Subset::Fastest,
-        }
+            ..SpritzScoutParameters::default()
+        };
+        Rules { name: ABOUT.name, scout: true, coarse: Some((p.categories, p.entropy)), of }
     }
 }
 

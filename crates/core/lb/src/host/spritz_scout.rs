@@ -2,7 +2,7 @@
 
 use super::{
     guided::Subset,
-    spritz::{BlockScope, Buffer, Reading, Rules, Spritz},
+    spritz::{self, BlockScope, Buffer, Reading, Rules, Spritz},
 };
 use crate::{
     Weights,
@@ -57,29 +57,13 @@ impl SchemeCapabilities for SpritzScoutParameters {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Rules::from(self.clone()).check()
+        spritz::check(self.buffer_size, self.ecn_rate)
     }
 }
 
 impl From<SpritzScoutParameters> for Rules {
     fn from(p: SpritzScoutParameters) -> Self {
-        Rules {
-            name: ABOUT.name,
-            scout: true,
-            coarse: None,
-            explore_threshold: p.explore_threshold,
-            buffer_size: p.buffer_size as usize,
-            ecn_threshold: p.ecn_threshold,
-            weights: p.weights,
-            reading: p.reading,
-            block_scope: p.block_scope,
-            block_interval: p.block_interval.value(),
-            ecn_rate: p.ecn_rate,
-            small_flow: p.small_flow.0,
-            buffer: p.buffer,
-            max_paths: p.max_paths,
-            subset: p.subset,
-        }
+        Rules { name: ABOUT.name, scout: true, coarse: None, of: p }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{
     guided::Subset,
-    spritz::{BlockScope, Buffer, Reading, Rules, Spritz},
+    spritz::{self, BlockScope, Buffer, Reading, Rules, Spritz},
+    spritz_scout::SpritzScoutParameters,
 };
 use crate::{
     Weights,
@@ -54,29 +55,27 @@ impl SchemeCapabilities for SpritzSprayParameters {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Rules::from(self.clone()).check()
+        spritz::check(self.buffer_size, self.ecn_rate)
     }
 }
 
 impl From<SpritzSprayParameters> for Rules {
     fn from(p: SpritzSprayParameters) -> Self {
-        Rules {
-            name: ABOUT.name,
-            scout: false,
-            coarse: None,
-            explore_threshold: p.explore_threshold,
-            buffer_size: p.buffer_size as usize,
-            ecn_threshold: 0,
+        let of = SpritzScoutParameters {
             weights: p.weights,
+            explore_threshold: p.explore_threshold,
+            buffer_size: p.buffer_size,
+            buffer: p.buffer,
+            ecn_threshold: 0,
             reading: p.reading,
             block_scope: p.block_scope,
-            block_interval: p.block_interval.value(),
+            block_interval: p.block_interval,
             ecn_rate: p.ecn_rate,
-            small_flow: p.small_flow.0,
-            buffer: p.buffer,
+            small_flow: p.small_flow,
             max_paths: p.max_paths,
             subset: p.subset,
-        }
+        };
+        Rules { name: ABOUT.name, scout: false, coarse: None, of }
     }
 }
 
