@@ -196,6 +196,10 @@ macro_rules! choices {
         pub enum $name {
             $($(#[doc = $meaning])+ $variant,)+
         }
+        impl $name {
+            /// Every one with its word.
+            pub const ALL: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+        }
         impl $crate::Setting for $name {
             fn expected() -> String {
                 concat!("one of", $(" \"", $word, "\""),+).to_string()

@@ -1,8 +1,8 @@
 //! `[[workload]]` of kind `nccl`.
 
-use super::plan::{self, KINDS};
+use super::plan;
 use crate::kinds::ranks::Ranks;
-use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema, choices, parameters};
+use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 choices! {
@@ -35,25 +35,6 @@ choices! {
         Float = "float",
         /// 32-bit integers.
         Int = "int",
-    }
-}
-
-impl Setting for plan::CollectiveKind {
-    fn expected() -> String {
-        let names: Vec<String> = KINDS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        format!("one of {}", names.join(" "))
-    }
-    fn schema() -> ValueSchema {
-        ValueSchema::Words(KINDS.iter().map(|(name, _)| *name).collect())
-    }
-    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
-        let found = KINDS.iter().find(|(name, _)| *raw == Raw::Text((*name).into()));
-        found
-            .map(|(_, kind)| *kind)
-            .ok_or_else(|| InvalidValue::of::<Self>(raw).near(KINDS.iter().map(|(name, _)| *name)))
-    }
-    fn write(&self) -> Raw {
-        Raw::Text(self.name().into())
     }
 }
 

@@ -1,36 +1,31 @@
 //! Operations of each rank of a collective, per channel: rings and trees as in the literature.
 
+use anabranch_settings::choices;
 use std::ops::Range;
 
 /// Bytes of a chunk, as in NCCL's rings.
 pub const CHUNK: usize = 512 << 10;
 
-/// A collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CollectiveKind {
-    /// All-reduce on a ring: every segment passes all ranks twice, first to be summed, then to distribute the result.
-    Ring,
-    /// All-reduce on a binary tree: sums go up, the result goes down.
-    Tree,
-    /// The first half of a ring: every rank ends with the sum of one segment.
-    ReduceScatter,
-    /// The second half of a ring: every rank begins with one segment and ends with all.
-    AllGather,
-    /// Every rank has a block for every other.
-    AllToAll,
-    /// Every rank sends to the next and receives from the one before.
-    Pairs,
+choices! {
+    /// A collective.
+    pub enum CollectiveKind {
+        /// All-reduce on a ring: every segment passes all ranks twice, first to be summed, then to distribute the result.
+        Ring = "ring",
+        /// All-reduce on a binary tree: sums go up, the result goes down.
+        Tree = "tree",
+        /// The first half of a ring: every rank ends with the sum of one segment.
+        ReduceScatter = "reduce-scatter",
+        /// The second half of a ring: every rank begins with one segment and ends with all.
+        AllGather = "all-gather",
+        /// Every rank has a block for every other.
+        AllToAll = "all-to-all",
+        /// Every rank sends to the next and receives from the one before.
+        Pairs = "pairs",
+    }
 }
 
 /// All collectives with their names.
-pub const KINDS: &[(&str, CollectiveKind)] = &[
-    ("ring", CollectiveKind::Ring),
-    ("tree", CollectiveKind::Tree),
-    ("reduce-scatter", CollectiveKind::ReduceScatter),
-    ("all-gather", CollectiveKind::AllGather),
-    ("all-to-all", CollectiveKind::AllToAll),
-    ("pairs", CollectiveKind::Pairs),
-];
+pub const KINDS: &[(&str, CollectiveKind)] = CollectiveKind::ALL;
 
 impl CollectiveKind {
     /// Returns its name.
