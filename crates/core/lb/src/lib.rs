@@ -9,6 +9,8 @@ pub mod host;
 mod record;
 pub mod registry;
 pub mod switch;
+#[cfg(test)]
+mod tests;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
 pub use record::{Call, OpenedFlow, Record, RecordEntry, Recorded, replay};

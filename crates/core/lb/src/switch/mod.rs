@@ -24,7 +24,6 @@ pub(crate) mod testing {
         SwitchInfo, SwitchScheme, Tag, registry::TagKind,
     };
     use anabranch_units::{Rate, Time};
-    use std::collections::BTreeMap;
 
     pub(crate) struct Queues {
         pub(crate) bytes: Vec<u64>,
@@ -84,16 +83,19 @@ pub(crate) mod testing {
         index
     }
 
-    /// A switch of a Dragonfly whose groups have `size` switches, each with `globals` global links: its first ports lead to
-    /// the others of its group, and the k-th global link of a group to the group k + 1 further on.
+    /// A switch of a Dragonfly whose groups have `size` switches, each with `globals` global links, or of the Petersen graph,
+    /// the smallest of diameter 2. The first ports of a Dragonfly lead to the others of the group, and the k-th global link
+    /// of a group to the group k + 1 further on.
     pub(crate) struct Little {
-        size: u32,
-        globals: u32,
+        pub(crate) topology: GuidedTopology,
+        pub(crate) size: u32,
+        pub(crate) globals: u32,
         pub(crate) here: u32,
         pub(crate) to: u32,
         pub(crate) queues: Vec<u64>,
-        pub(crate) snapshots: BTreeMap<(u32, u32), u64>,
-        paths: GuidedPaths,
+        /// At `3 * switch + port`.
+        pub(crate) snapshots: Vec<u64>,
+        pub(crate) paths: GuidedPaths,
     }
     impl Little {
         /// Of the Dragonfly (1, 2, 1): groups {0, 1}, {2, 3}, {4, 5} and the global links 0-3, 1-4 and 2-5.
@@ -110,12 +112,23 @@ pub(crate) mod testing {
                 hops: 2,
             };
             let paths = GuidedPaths::new([path(0x0001, 691), path(0x0100, 1382)]);
-            Little { size, globals, here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }
+            let (topology, queues, snapshots) = (GuidedTopology::Dragonfly, vec![0; 2], vec![0]);
+            Little { topology, size, globals, here, to, queues, snapshots, paths }
+        }
+        pub(crate) fn petersen() -> Self {
+            Little { topology: GuidedTopology::SlimFly, ..Little::of((5, 1), 0, 0) }
+        }
+        pub(crate) fn switches(&self) -> u32 {
+            let groups = if self.topology == GuidedTopology::SlimFly { 2 } else { self.size * self.globals + 1 };
+            groups * self.size
+        }
+        fn port(&self, switch: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
+            (0..self.ports(switch)).find(|port| fits(self.peer(switch, *port)))
         }
     }
     impl GuidedSwitch for Little {
         fn topology(&self) -> GuidedTopology {
-            GuidedTopology::Dragonfly
+            self.topology
         }
         fn here(&self) -> u32 {
             self.here
@@ -124,44 +137,66 @@ pub(crate) mod testing {
             self.to
         }
         fn ports(&self, _: u32) -> u32 {
-            self.size - 1 + self.globals
+            if self.topology == GuidedTopology::SlimFly { 3 } else { self.size - 1 + self.globals }
         }
         fn peer(&self, switch: u32, port: u32) -> u32 {
             let (group, own, of_group) = (self.group(switch), switch % self.size, self.size * self.globals);
-            if self.is_local(switch, port) {
+            if self.topology == GuidedTopology::SlimFly {
+                let step = 1 + group;
+                return [group * 5 + (own + step) % 5, group * 5 + (own + 5 - step) % 5, (1 - group) * 5 + own]
+                    [port as usize];
+            }
+            if port < self.size - 1 {
                 return group * self.size + port + u32::from(port >= own);
             }
             let k = own * self.globals + port - (self.size - 1);
             (group + k + 1) % (of_group + 1) * self.size + (of_group - 1 - k) / self.globals
         }
-        fn is_local(&self, _: u32, port: u32) -> bool {
-            port < self.size - 1
+        fn is_local(&self, switch: u32, port: u32) -> bool {
+            self.group(switch) == self.group(self.peer(switch, port))
         }
         fn group(&self, switch: u32) -> u32 {
             switch / self.size
         }
+        /// Dragonfly: directly, or to the switch of the group that has the global link, and over it. Petersen: directly, or
+        /// over the one common neighbour.
         fn minimal(&self, switch: u32) -> u32 {
-            let leads = |port: &u32| {
-                !self.is_local(switch, *port) && self.group(self.peer(switch, *port)) == self.group(self.to)
+            let direct = |from: u32| self.port(from, |peer| peer == self.to);
+            let into = |from: u32| self.port(from, |peer| self.group(peer) == self.group(self.to));
+            let over = match self.topology {
+                GuidedTopology::SlimFly => self.port(switch, |peer| direct(peer).is_some()),
+                GuidedTopology::Dragonfly => into(switch).or_else(|| {
+                    self.port(switch, |peer| self.group(peer) == self.group(switch) && into(peer).is_some())
+                }),
             };
-            (0..self.ports(switch)).find(leads).unwrap_or(0)
+            direct(switch).or(over).expect("a way")
         }
         fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32 {
             let away = self.group(self.here) != self.group(self.to);
-            match hop {
-                0 if away => u32::from(ev >> 8) % 2,
-                1 if away && over_local => 1,
-                _ => self.minimal(self.here),
-            }
+            let nth = |part: u16, allowed: &dyn Fn(bool) -> bool| {
+                let of: Vec<u32> =
+                    (0..self.ports(self.here)).filter(|p| allowed(self.is_local(self.here, *p))).collect();
+                (!of.is_empty()).then(|| of[usize::from(part) % of.len()])
+            };
+            let named = match (self.topology, hop) {
+                (GuidedTopology::SlimFly, 0) => nth(ev >> 8, &|_| true),
+                (GuidedTopology::SlimFly, 1) => nth(ev & 0xff, &|_| true),
+                (GuidedTopology::Dragonfly, 0) => nth(ev >> 8, &|local| local || away),
+                (GuidedTopology::Dragonfly, 1) if over_local && away => nth(ev & 0xff, &|local| !local),
+                _ => None,
+            };
+            named.unwrap_or_else(|| self.minimal(self.here))
         }
         fn path_type(&self, local: u8, global: u8) -> Option<u8> {
             Some(local << 4 | global)
         }
         fn queue(&mut self, port: u32) -> u64 {
-            self.queues[port as usize]
+            assert!(port < self.ports(self.here), "a port that is not there");
+            self.queues[(self.here + port) as usize % self.queues.len()]
         }
         fn snapshot(&self, switch: u32, port: u32) -> u64 {
-            self.snapshots.get(&(switch, port)).copied().unwrap_or(0)
+            assert!(port < self.ports(switch), "a port that is not there");
+            self.snapshots[(3 * switch + port) as usize % self.snapshots.len()]
         }
         fn paths(&mut self) -> &GuidedPaths {
             &self.paths

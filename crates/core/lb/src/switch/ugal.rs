@@ -183,7 +183,7 @@ mod tests {
         at.queues = vec![0, 1 << 20];
         // The current local queues are not in the snapshot.
         assert_eq!(s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at), 1);
-        at.snapshots.insert((0, 1), 1 << 20);
+        at.snapshots = vec![0, 1 << 20, 0, 0, 0, 0];
         let diverted =
             (0..100).filter(|_| s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at) == 0).count();
         assert!(diverted > 20, "{diverted}");

@@ -1,12 +1,13 @@
 //! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
-use crate::common;
-use anabranch_lb::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
-    Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
+use crate::{
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing,
+    PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
+    host::testing::flow,
     registry::{Host, HostParameters, PacketScope, SwitchParameters, TagKind},
+    switch::testing::{LEAF, Queues, data},
 };
-use anabranch_units::{Rate, Time};
+use anabranch_units::Time;
 use proptest::{prelude::*, strategy::ValueTree};
 use std::sync::Arc;
 
@@ -89,7 +90,8 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                     ..PathSpace::default()
                 };
                 let (dst, size, packets) = ((key % 3) as u32, 1 << 16, 16);
-                let flow = FlowInfo { dst, size, packets, ..common::flow(key, key % 40, paths) };
+                let flow =
+                    FlowInfo { key, connection: key, bdp_packets: key % 40, dst, size, packets, paths, ..flow(&[]) };
                 host.open(now, slot, &flow);
             }
             Event::Close { slot } => {
@@ -145,7 +147,7 @@ proptest! {
     #[test]
     fn hosts(events in prop::collection::vec(event(), 1..300), others in prop::collection::vec(event(), 1..50), seed: u64) {
         for about in HostParameters::ALL {
-            for parameters in common::variants::<HostParameters>(about.name) {
+            for parameters in super::variants::<HostParameters>(about.name) {
                 let tags = parameters.capabilities().tags();
                 let decisions = play(&mut parameters.build(seed, 1), tags, &events).0;
                 for (decision, shape) in &decisions {
@@ -176,17 +178,7 @@ proptest! {
         lengths in prop::collection::vec(0u64..4, 8),
         seed: u64,
     ) {
-        struct Queues(Vec<u64>, Vec<u32>);
-        impl LocalQueues for Queues {
-            fn bytes(&mut self, index: u32) -> u64 {
-                self.1[index as usize] += 1;
-                self.0[index as usize]
-            }
-            fn rate(&mut self, _: u32) -> Rate {
-                Rate(400_000_000_000)
-            }
-        }
-        let info = common::switch(&[8]);
+        let info = SwitchInfo { groups: 3, uplinks: vec![8], ..LEAF };
         let position: Vec<u16> = (0..8).collect();
         for about in SwitchParameters::ALL {
             let parameters = SwitchParameters::named(about.name).unwrap();
@@ -197,14 +189,14 @@ proptest! {
                     if i == 100 {
                         switch.on_routes_changed(3);
                     }
-                    let packet = PacketView { control, ..common::packet((1, 2), (0, 1), flow, tag) };
+                    let packet = PacketView { control, ..data(flow, tag) };
                     let positions = &position[..count as usize];
                     let candidates = Candidates { count, group, position: positions, port: positions, uplinks: 8 };
                     let mut header = SwitchHeader::default();
-                    let mut queues = Queues(lengths.clone(), vec![0; 8]);
+                    let mut queues = Queues::new(&lengths);
                     let index = switch.forward(Time::from_us(i as u64), &packet, &mut header, &candidates, &mut queues);
                     assert!(index < count, "{}: {index} of {count}", about.name);
-                    assert!(queues.1.iter().all(|&reads| reads <= 1), "{}: a queue read twice", about.name);
+                    assert!(queues.reads.iter().all(|&reads| reads <= 1), "{}: a queue read twice", about.name);
                     chosen.push(index);
                 }
                 chosen
@@ -221,27 +213,19 @@ proptest! {
         reference in prop::option::of(any::<u32>()),
         shape in 0..SHAPES.len(),
     ) {
-        struct Queues;
-        impl LocalQueues for Queues {
-            fn bytes(&mut self, index: u32) -> u64 {
-                u64::from(index)
-            }
-            fn rate(&mut self, _: u32) -> Rate {
-                Rate(400_000_000_000)
-            }
-        }
         let uplinks = SHAPES[shape];
         let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
         for name in SwitchParameters::names(|switch| switch.capabilities().packet_scope() == PacketScope::EveryHop) {
             for tier in 0..2 {
                 let (murmur3, udp_ports) = (reference, reference.is_some());
-                let info = SwitchInfo { tier, murmur3, udp_ports, lossless, ..common::switch(uplinks) };
+                let (groups, uplinks) = (3, uplinks.to_vec());
+                let info = SwitchInfo { tier, murmur3, udp_ports, lossless, groups, uplinks, ..LEAF };
                 let mut switch = SwitchParameters::named(name).unwrap().build(seed, &info);
                 let (mut now, mut header, mut waiting) = (Time::ZERO, SwitchHeader::default(), Vec::<u32>::new());
                 for &(what, flow, noise, own, us) in &events {
                     now += Time::from_us(us);
                     let leaves = if own { (0, 1) } else { (2, 0) };
-                    let packet = PacketView { marked: own, ..common::packet((1, 2), leaves, flow, 0) };
+                    let packet = PacketView { marked: own, src_leaf: leaves.0, dst_leaf: leaves.1, ..data(flow, 0) };
                     let mut given = if own { header } else { SwitchHeader(noise) };
                     let mut out = Effects::default();
                     match what {
@@ -250,7 +234,7 @@ proptest! {
                             let positions = if noise[1] % 4 == 0 { &zero[..] } else { &position[..] };
                             let (position, port) = (&positions[..count as usize], &position[..count as usize]);
                             let candidates = Candidates { count, group: 0, position, port, uplinks: 8 };
-                            let index = switch.forward(now, &packet, &mut given, &candidates, &mut Queues);
+                            let index = switch.forward(now, &packet, &mut given, &candidates, &mut Queues::new(&[0, 1, 2, 3, 4, 5, 6, 7]));
                             prop_assert!(index < count, "{}: {index} of {count}", name);
                             header = given;
                         }

@@ -6,7 +6,7 @@
 //! `ceil(n_f` / w) of the flows that cross its tier towards it, w = `U_0` for an uplink or downlink of a leaf, `U_0` `U_1` for
 //! one of the tier above. So no downlink has more than an even share and a packet per flow, at any time.
 
-use anabranch_lb::host::mp_ev::{Generator, PathEncoding};
+use crate::host::mp_ev::{Generator, PathEncoding};
 use anabranch_random::Stream;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

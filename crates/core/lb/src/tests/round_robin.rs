@@ -1,8 +1,8 @@
 //! Properties of the multi-part round robin of CO-PRIME and PRIME (PRIME §III-B, §III-D).
 
-use crate::common::{flow, send};
-use anabranch_lb::{
-    Feedback, HostScheme, PathSpace, Tag,
+use crate::{
+    Feedback, FlowInfo, HostScheme, Tag,
+    host::testing::{flow, send},
     registry::{Host, HostParameters},
 };
 use anabranch_units::Time;
@@ -10,8 +10,7 @@ use proptest::prelude::*;
 
 fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
     let mut host = HostParameters::named(scheme).unwrap().build(seed, host);
-    let paths = PathSpace { uplinks, ..PathSpace::default() };
-    host.open(Time::ZERO, 0, &flow(key, 100, paths));
+    host.open(Time::ZERO, 0, &FlowInfo { key, connection: key, ..flow(uplinks) });
     host
 }
 

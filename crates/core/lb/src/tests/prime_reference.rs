@@ -1,10 +1,12 @@
 //! PRIME against a reference that follows Alg. 1 and 2 literally, with an array of penalties and sets of used paths. It
 //! computes in O(P) the paths that may come next; the shuffle chooses among them.
 
-use crate::common::{flow, send};
-use anabranch_lb::{
-    Feedback, FlowInfo, HostScheme, PathSpace, Tag,
-    host::prime::{DecayOn, HistoryOf, NackOnMarked, Prime, PrimeParameters},
+use crate::{
+    Feedback, FlowInfo, HostScheme, Tag,
+    host::{
+        prime::{DecayOn, HistoryOf, NackOnMarked, Prime, PrimeParameters},
+        testing::{flow, send},
+    },
 };
 use anabranch_settings::Auto;
 use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
@@ -14,7 +16,7 @@ use std::collections::BTreeSet;
 const BDP: u64 = 20;
 
 fn info(uplinks: &[u32]) -> FlowInfo<'_> {
-    flow(9, BDP, PathSpace { uplinks, ..PathSpace::default() })
+    FlowInfo { key: 9, connection: 9, bdp_packets: BDP, ..flow(uplinks) }
 }
 
 fn packets(number: u64) -> PacketsOrPasses {
