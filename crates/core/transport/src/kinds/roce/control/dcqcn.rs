@@ -73,26 +73,6 @@ const NEVER: u64 = 1 << 62;
 /// Delay of the first cut after its interval, so that `alpha` is updated first.
 const AFTER_ALPHA: u64 = 1000;
 
-impl DcqcnConfig {
-    /// Resolves the parameters for NICs of this rate.
-    pub fn new(parameters: &DcqcnParameters, line_rate: Rate) -> Self {
-        let or = |rate: Auto<Rate>, share: u64| rate.value().map_or(line_rate.0 / share, |rate| rate.0);
-        DcqcnConfig {
-            g: parameters.g,
-            alpha_interval: parameters.alpha_interval.ps().min(NEVER),
-            decrease_interval: parameters.decrease_interval.ps().min(NEVER),
-            rp_timer: parameters.rp_timer.ps().min(NEVER),
-            byte_counter: parameters.byte_counter.value().map_or(u64::MAX, |bytes| bytes.0.max(1)),
-            fast_recovery: parameters.fast_recovery,
-            ai: or(parameters.rate_ai, 2500),
-            hai: or(parameters.rate_hai, 1000),
-            min_rate: parameters.min_rate.0.min(line_rate.0),
-            line_rate: line_rate.0,
-            clamp_target: parameters.clamp_target,
-        }
-    }
-}
-
 /// DCQCN of one queue pair. Rates are whole bits per second, truncated after every step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dcqcn {
@@ -209,8 +189,21 @@ impl PairControl for Dcqcn {
     type Parameters = DcqcnParameters;
     type Config = DcqcnConfig;
 
-    fn config(parameters: &DcqcnParameters, nic_rate: Rate) -> DcqcnConfig {
-        DcqcnConfig::new(parameters, nic_rate)
+    fn config(parameters: &DcqcnParameters, line_rate: Rate) -> DcqcnConfig {
+        let or = |rate: Auto<Rate>, share: u64| rate.value().map_or(line_rate.0 / share, |rate| rate.0);
+        DcqcnConfig {
+            g: parameters.g,
+            alpha_interval: parameters.alpha_interval.ps().min(NEVER),
+            decrease_interval: parameters.decrease_interval.ps().min(NEVER),
+            rp_timer: parameters.rp_timer.ps().min(NEVER),
+            byte_counter: parameters.byte_counter.value().map_or(u64::MAX, |bytes| bytes.0.max(1)),
+            fast_recovery: parameters.fast_recovery,
+            ai: or(parameters.rate_ai, 2500),
+            hai: or(parameters.rate_hai, 1000),
+            min_rate: parameters.min_rate.0.min(line_rate.0),
+            line_rate: line_rate.0,
+            clamp_target: parameters.clamp_target,
+        }
     }
 
     fn new(_: &DcqcnConfig, start: &Start) -> Self {
@@ -259,7 +252,7 @@ mod tests {
     const LINE: Rate = Rate(100_000_000_000);
 
     fn config() -> DcqcnConfig {
-        DcqcnConfig::new(&DcqcnParameters::default(), LINE)
+        Dcqcn::config(&DcqcnParameters::default(), LINE)
     }
     fn us(time: f64) -> Time {
         Time::from_ps((time * 1e6) as u64)
@@ -276,7 +269,7 @@ mod tests {
             let mut parameters = DcqcnParameters::default();
             set(&mut parameters);
             assert_eq!(parameters.check(), Ok(()));
-            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            let (config, mut cc) = (Dcqcn::config(&parameters, LINE), Dcqcn::new(LINE));
             for at in 1..100 {
                 cc.on_notification(&config, us(f64::from(at) * 100.0));
             }
@@ -286,7 +279,7 @@ mod tests {
         let never = |set: fn(&mut DcqcnParameters)| {
             let mut parameters = DcqcnParameters::default();
             set(&mut parameters);
-            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            let (config, mut cc) = (Dcqcn::config(&parameters, LINE), Dcqcn::new(LINE));
             cc.on_notification(&config, us(10.0));
             cc.rate(&config, us(1e6))
         };
@@ -321,7 +314,7 @@ mod tests {
     #[test]
     fn byte_counter_raises_the_rate() {
         let parameters = DcqcnParameters { byte_counter: Never::Value(Bytes(4000)), ..DcqcnParameters::default() };
-        let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+        let (config, mut cc) = (Dcqcn::config(&parameters, LINE), Dcqcn::new(LINE));
         cc.on_bytes(&config, us(1.0), 1_000_000);
         cc.on_notification(&config, us(10.0));
         let cut = cc.rate(&config, us(14.001)).0;

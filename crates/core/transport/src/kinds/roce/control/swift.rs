@@ -41,14 +41,6 @@ pub struct SwiftConfig {
     offset: f64,
 }
 
-impl SwiftConfig {
-    pub(crate) fn new() -> Self {
-        let inverse = |cwnd: f64| 1.0 / cwnd.sqrt();
-        let alpha = FS_RANGE / (inverse(FS_MIN_CWND) - inverse(FS_MAX_CWND));
-        SwiftConfig { alpha, offset: alpha * inverse(FS_MAX_CWND) }
-    }
-}
-
 /// Swift of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Swift {
@@ -95,7 +87,9 @@ impl PairControl for Swift {
     type Config = SwiftConfig;
 
     fn config(_: &SwiftParameters, _: Rate) -> SwiftConfig {
-        SwiftConfig::new()
+        let inverse = |cwnd: f64| 1.0 / cwnd.sqrt();
+        let alpha = FS_RANGE / (inverse(FS_MIN_CWND) - inverse(FS_MAX_CWND));
+        SwiftConfig { alpha, offset: alpha * inverse(FS_MAX_CWND) }
     }
 
     fn new(_: &SwiftConfig, start: &Start) -> Self {
@@ -133,7 +127,7 @@ mod tests {
     /// One flow over a link of 100 packets per base round trip: the excess is the queue.
     #[test]
     fn settles_at_the_target_delay() {
-        let config = SwiftConfig::new();
+        let config = Swift::config(&SwiftParameters::default(), Rate(0));
         let base = Time::from_us(8);
         let mut swift = Swift::new(base, 100.0);
         let mut now = Time::ZERO;
@@ -152,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_window_below_one_is_a_pace() {
-        let config = SwiftConfig::new();
+        let config = Swift::config(&SwiftParameters::default(), Rate(0));
         let mut swift = Swift::new(Time::from_us(8), 1.0);
         swift.on_timeout(&config, Time::ZERO);
         // Half a packet per round trip of 8 us: one every 16 us.

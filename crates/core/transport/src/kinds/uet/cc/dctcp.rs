@@ -65,8 +65,15 @@ pub struct DctcpConfig {
     decrease: f64,
 }
 
-impl DctcpConfig {
-    pub(super) fn new(parameters: &DctcpParameters, sizes: Sizes) -> Self {
+/// State of a flow.
+#[derive(Clone, Debug)]
+pub struct Dctcp(Adaptive);
+
+impl WindowRule for Dctcp {
+    type Parameters = DctcpParameters;
+    type Config = DctcpConfig;
+
+    fn config(parameters: &DctcpParameters, sizes: Sizes, _: &Network) -> DctcpConfig {
         DctcpConfig {
             increase: parameters.increase * sizes.mtu,
             decrease: parameters.decrease,
@@ -80,19 +87,6 @@ impl DctcpConfig {
                 ecn_gate: parameters.ecn_gate,
             },
         }
-    }
-}
-
-/// State of a flow.
-#[derive(Clone, Debug)]
-pub struct Dctcp(Adaptive);
-
-impl WindowRule for Dctcp {
-    type Parameters = DctcpParameters;
-    type Config = DctcpConfig;
-
-    fn config(parameters: &DctcpParameters, sizes: Sizes, _: &Network) -> DctcpConfig {
-        DctcpConfig::new(parameters, sizes)
     }
 
     fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
@@ -156,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_mprdma_rule() {
-        let config = DctcpConfig::new(&plain(), SIZES);
+        let config = Dctcp::config(&plain(), SIZES, &Network::default());
         let mut flow = Dctcp::new(&config, BASE);
         near(flow.cwnd(), 416_000.0);
         // A mark takes half a packet: 416,000 - 2080 = 413,920.
@@ -181,7 +175,8 @@ mod tests {
 
     #[test]
     fn quick_adapt_sets_the_window_to_delivered_bytes() {
-        let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
+        let config =
+            Dctcp::config(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES, &Network::default());
         let mut flow = Dctcp::new(&config, BASE);
         // The first acknowledgement opens a period of 15 us, to t = 25 us, with an empty count.
         flow.on_ack(&config, &ack(10, 1, true, None));
@@ -212,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_trim_after_the_period_adapts_at_once() {
-        let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
+        let config =
+            Dctcp::config(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES, &Network::default());
         let mut flow = Dctcp::new(&config, BASE);
         flow.on_ack(&config, &ack(10, 1, true, None));
         flow.on_progress(20_800);
@@ -227,7 +223,7 @@ mod tests {
     #[test]
     fn fast_increase_after_a_window_of_good_bytes() {
         let parameters = DctcpParameters { quick_adapt: false, ..Default::default() };
-        let config = DctcpConfig::new(&parameters, SIZES);
+        let config = Dctcp::config(&parameters, SIZES, &Network::default());
         let mut flow = Dctcp::new(&config, BASE);
         // 192 marked packets take 96 packets: 416,000 - 399,360 = 16,640 B, four packets. The detector stores
         // the window before each mark's decrease, 16,640 B after one more mark that the clamp does not affect.
@@ -262,7 +258,7 @@ mod tests {
     #[test]
     fn the_gate_waits_for_many_marks() {
         let parameters = DctcpParameters { ecn_gate: true, ..plain() };
-        let config = DctcpConfig::new(&parameters, SIZES);
+        let config = Dctcp::config(&parameters, SIZES, &Network::default());
         let mut flow = Dctcp::new(&config, BASE);
         // Averages after 1, 2, 3 marks: 0.125, 0.234375, 0.330078: the third exceeds 0.25.
         for expected in [416_000.0, 416_000.0, 413_920.0] {
@@ -280,7 +276,7 @@ mod tests {
         // too long for FastIncrease by its own path, none at all by the longest. 101 packets are more than the window of 100.
         let grows = |base| {
             let parameters = DctcpParameters { increase: 0.0, fast_increase_base: base, ..Default::default() };
-            let config = DctcpConfig::new(&parameters, SIZES);
+            let config = Dctcp::config(&parameters, SIZES, &Network::default());
             let mut flow = Dctcp::new(&config, BASE);
             flow.on_nack(&config, &loss(1));
             let before = flow.cwnd();

@@ -94,30 +94,6 @@ pub struct NsccConfig {
     bdp: f64,
 }
 
-impl NsccConfig {
-    pub(super) fn new(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> Self {
-        let target = parameters.target_delay.value().unwrap_or(if network.trimming { 0.75 } else { 1.0 });
-        let target = super::rule::scaled(network.base_rtt, target).max(Time::from_ps(1));
-        // The scaling factors a (bandwidth-delay product) and b (delay).
-        let a = network.bdp as f64 / REFERENCE_BDP;
-        let b = target.ps() as f64 / REFERENCE_RTT;
-        NsccConfig {
-            sizes,
-            target,
-            alpha: PROPORTIONAL * sizes.payload * a * b / target.ps() as f64,
-            fair: FAIR * sizes.payload * a,
-            eta: ETA * sizes.payload * a,
-            fast: FAST_INCREASE * a,
-            trim_sample: network.base_rtt.ps() as f64,
-            quick_adapt_delay: super::rule::scaled(target, QUICK_ADAPT_THRESHOLD),
-            adjust_bytes: ADJUST_PACKETS * sizes.mtu,
-            adjust_period: network.base_rtt,
-            measures_base: parameters.base_rtt == NsccBaseRtt::Measured,
-            bdp: network.bdp as f64,
-        }
-    }
-}
-
 /// State of a flow.
 #[derive(Clone, Debug)]
 pub struct Nscc {
@@ -148,7 +124,25 @@ impl WindowRule for Nscc {
     type Config = NsccConfig;
 
     fn config(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> NsccConfig {
-        NsccConfig::new(parameters, sizes, network)
+        let target = parameters.target_delay.value().unwrap_or(if network.trimming { 0.75 } else { 1.0 });
+        let target = super::rule::scaled(network.base_rtt, target).max(Time::from_ps(1));
+        // The scaling factors a (bandwidth-delay product) and b (delay).
+        let a = network.bdp as f64 / REFERENCE_BDP;
+        let b = target.ps() as f64 / REFERENCE_RTT;
+        NsccConfig {
+            sizes,
+            target,
+            alpha: PROPORTIONAL * sizes.payload * a * b / target.ps() as f64,
+            fair: FAIR * sizes.payload * a,
+            eta: ETA * sizes.payload * a,
+            fast: FAST_INCREASE * a,
+            trim_sample: network.base_rtt.ps() as f64,
+            quick_adapt_delay: super::rule::scaled(target, QUICK_ADAPT_THRESHOLD),
+            adjust_bytes: ADJUST_PACKETS * sizes.mtu,
+            adjust_period: network.base_rtt,
+            measures_base: parameters.base_rtt == NsccBaseRtt::Measured,
+            bdp: network.bdp as f64,
+        }
     }
 
     fn new(config: &NsccConfig, base_rtt: Time) -> Self {
@@ -344,7 +338,7 @@ mod tests {
             ..Network::default()
         };
         let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 450_000.0, beyond_bdp: 0.0, trimmed: 100 };
-        let config = NsccConfig::new(&NsccParameters::default(), sizes, &network);
+        let config = Nscc::config(&NsccParameters::default(), sizes, &network);
         let mut flow = Nscc::new(&config, BASE);
         flow.cwnd = 100_000.0;
         (config, flow)

@@ -48,8 +48,15 @@ pub struct SmarttConfig {
     bdp: f64,
 }
 
-impl SmarttConfig {
-    pub(super) fn new(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> Self {
+/// State of a flow.
+#[derive(Clone, Debug)]
+pub struct Smartt(Adaptive);
+
+impl WindowRule for Smartt {
+    type Parameters = SmarttParameters;
+    type Config = SmarttConfig;
+
+    fn config(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> SmarttConfig {
         SmarttConfig {
             bdp: (network.bdp as f64).max(sizes.mtu),
             adaptive: AdaptiveConfig {
@@ -63,19 +70,6 @@ impl SmarttConfig {
                 ecn_gate: true,
             },
         }
-    }
-}
-
-/// State of a flow.
-#[derive(Clone, Debug)]
-pub struct Smartt(Adaptive);
-
-impl WindowRule for Smartt {
-    type Parameters = SmarttParameters;
-    type Config = SmarttConfig;
-
-    fn config(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> SmarttConfig {
-        SmarttConfig::new(parameters, sizes, network)
     }
 
     fn new(config: &SmarttConfig, base_rtt: Time) -> Self {
@@ -147,7 +141,7 @@ mod tests {
             nic_rate: Rate::gbps(400),
             ..Network::default()
         };
-        let mut config = SmarttConfig::new(&SmarttParameters::default(), SIZES, &network);
+        let mut config = Smartt::config(&SmarttParameters::default(), SIZES, &network);
         // The main rule alone.
         let adaptive = &mut config.adaptive;
         (adaptive.quick_adapt, adaptive.fast_increase, adaptive.ecn_gate) = (false, false, false);
