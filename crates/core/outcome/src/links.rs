@@ -85,27 +85,22 @@ pub struct LinkMeasures {
 
 impl LinkMeasures {
     /// All.
-    pub const ALL: Self = LinkMeasures {
-        queue_mean: true,
-        queue_p99: true,
-        queue_max_bytes: true,
-        queue_max_packets: true,
-        ecn_marks: true,
-        trims: true,
-        drops: true,
-        pauses: true,
-    };
+    pub const ALL: Self = Self::every(true);
     /// None.
-    pub const NONE: Self = LinkMeasures {
-        queue_mean: false,
-        queue_p99: false,
-        queue_max_bytes: false,
-        queue_max_packets: false,
-        ecn_marks: false,
-        trims: false,
-        drops: false,
-        pauses: false,
-    };
+    pub const NONE: Self = Self::every(false);
+
+    const fn every(measured: bool) -> Self {
+        LinkMeasures {
+            queue_mean: measured,
+            queue_p99: measured,
+            queue_max_bytes: measured,
+            queue_max_packets: measured,
+            ecn_marks: measured,
+            trims: measured,
+            drops: measured,
+            pauses: measured,
+        }
+    }
 }
 
 impl LinkRow {
