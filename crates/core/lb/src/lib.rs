@@ -13,7 +13,7 @@ pub mod switch;
 mod tests;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
-pub use record::{Call, OpenedFlow, Record, RecordEntry, Recorded, replay};
+pub use record::{Call, Record, Recorded};
 
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;

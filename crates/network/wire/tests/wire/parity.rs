@@ -1,8 +1,8 @@
-//! The choices of a scheme follow from its inputs and seed alone: replayed records give the same choices.
+//! The choices of a scheme follow from its inputs and seed alone: a fresh scheme ([`Record`]) makes the same choices.
 
 use crate::common::Pair;
 use anabranch_endpoint::{Endpoint, Event, Settings, header};
-use anabranch_lb::{Record, registry::HostParameters, replay};
+use anabranch_lb::{Record, registry::HostParameters};
 use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
@@ -29,17 +29,11 @@ fn settings(scheme: &str) -> Settings {
     }
 }
 
-fn same_answers(settings: &Settings, record: &Record) -> usize {
-    let entries = record.take();
-    assert!(entries.iter().all(|entry| entry.host == 77));
-    let mut fresh = |host| settings.scheme.build(settings.seed, host);
-    replay(&entries, &mut fresh).unwrap_or_else(|differs| panic!("{}: {differs:?}", settings.scheme.name()))
-}
-
 #[test]
 fn over_memory() {
     for scheme in HostParameters::ALL {
-        let (settings, record) = (settings(scheme.name), Record::default());
+        let settings = settings(scheme.name);
+        let record = Record::of(&settings.scheme, settings.seed);
         let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
         (link.queue, link.mark_above, link.loss) = (30_000, 10_000, 2_000);
         let mut pair = Pair::new(1, &link, [settings.clone(), settings.clone()]);
@@ -50,7 +44,7 @@ fn over_memory() {
             pair.send(0, 0, vec![3u8; 500_000]);
         }
         assert!(pair.run(Time::from_us(10_000_000), &mut |pair| pair.sent[0].len() == 4), "{}", scheme.name);
-        let answers = same_answers(&settings, &record);
+        let answers = record.take().len();
         assert!(answers >= 2000, "{}: {answers} answers for 2000 packets", scheme.name);
     }
 }
@@ -58,7 +52,8 @@ fn over_memory() {
 #[test]
 fn over_udp() {
     for scheme in HostParameters::ALL {
-        let (settings, record) = (Settings { rate: Rate::gbps(1), ..settings(scheme.name) }, Record::default());
+        let settings = Settings { rate: Rate::gbps(1), ..settings(scheme.name) };
+        let record = Record::of(&settings.scheme, settings.seed);
         let driver = |settings: &Settings| {
             let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), 8, 8).unwrap();
             Driver::new(Endpoint::new(settings.clone()), path)
@@ -84,7 +79,7 @@ fn over_udp() {
             let now = ends[0].datapath().now();
             ends[0].wait(next.unwrap_or(now).min(now + Time::from_us(100))).unwrap();
         }
-        let answers = same_answers(&settings, &record);
+        let answers = record.take().len();
         assert!(answers >= 1000, "{}: {answers} answers for 1000 packets", scheme.name);
     }
 }

@@ -41,7 +41,7 @@ fn settings(probe_size: &str) -> Settings {
 /// Sends one-packet messages. Returns the probes sent, their bytes on the wire, the scheme's round trips, and the base
 /// round trip.
 fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
-    let record = Record::default();
+    let record = Record::of(&settings.scheme, settings.seed);
     let mut pair = Pair::new(1, &Link::new(Rate::gbps(10), DELAY), [settings.clone(), settings.clone()]);
     pair.hosts[0].endpoint().0.record(&record);
     pair.open();
@@ -52,8 +52,8 @@ fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
         let echoed = pair.network.now() + Time::from_us(100);
         pair.run(echoed, &mut |_| false);
     }
-    let messages = record.take().into_iter().filter_map(|entry| match entry.call {
-        Call::ProbeReply(_, rtt, _) => Some(rtt),
+    let messages = record.take().into_iter().filter_map(|call| match call {
+        Call::ProbeReply(rtt) => Some(rtt),
         _ => None,
     });
     let (messages, endpoint) = (messages.collect(), pair.hosts[0].endpoint().0);

@@ -77,18 +77,13 @@ proptest! {
         for (spine, (gbps, delay)) in slow.into_iter().enumerate().filter(|(spine, _)| *spine as u64 != healthy) {
             change(&mut fabric, &format!("leaf{leaf}-spine{spine}"), Rate::gbps(gbps), Time::from_ns(500 + delay));
         }
-        let record = Record::default();
         let mut setup = setup(fabric, flows(&[(0, 2, 100_000, 0)]), "flowlet");
+        let record = Record::of(&setup.load_balancers[0].host, setup.seed);
         setup.measure.record = Some(record.clone());
         run(&setup);
-        let opened = record.take().into_iter().find_map(|entry| match entry.call {
-            Call::Open(opened) => Some(opened),
-            _ => None,
-        });
-        let opened = opened.expect("a flow");
-        prop_assert_eq!(opened.info().base_rtt, Time::from_ps(5_351_680));
+        let [Call::Open(base_rtt, bdp_packets), ..] = record.take()[..] else { panic!("no flow") };
         // 66,896 B of 4160 B each.
-        prop_assert_eq!(opened.info().bdp_packets, 17);
+        prop_assert_eq!((base_rtt, bdp_packets), (Time::from_ps(5_351_680), 17));
     }
 
     /// Where switches trim and nothing is dropped, nothing times out, under every window rule, also where a link is slow in

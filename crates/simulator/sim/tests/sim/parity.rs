@@ -1,5 +1,5 @@
-//! The simulator and the wire run the same schemes: records replay identically in a fresh scheme, and a flow without
-//! network feedback sends the same tags over both, in the same time.
+//! The simulator and the wire run the same schemes: a fresh scheme returns the same, and a flow without network feedback
+//! sends the same tags over both, in the same time.
 
 #[path = "../../../../network/wire/tests/wire/common/mod.rs"]
 mod wire;
@@ -8,9 +8,8 @@ use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
-    Call, Decision, Record, RecordEntry,
+    Call, Decision, Record,
     registry::{HostParameters, TagKind},
-    replay,
 };
 use anabranch_random::Stream;
 use anabranch_settings::Auto;
@@ -30,7 +29,7 @@ fn partner(tags: TagKind) -> &'static str {
 }
 
 #[test]
-fn recorded_decisions_follow_from_recorded_calls() {
+fn decisions_follow_from_calls_and_seed() {
     for host in HostParameters::each() {
         let tags = host.capabilities().tags();
         let pair = format!("{}+{}", host.name(), partner(tags));
@@ -44,16 +43,13 @@ fn recorded_decisions_follow_from_recorded_calls() {
             true => UetTransport::spritz(),
             false => UetTransport::default(),
         };
-        let (transport, record) = (TransportParameters::Uet(transport), Record::default());
-        let mut setup = Setup { transport, ..setup(graph, flows, &pair) };
+        let mut setup = Setup { transport: TransportParameters::Uet(transport), ..setup(graph, flows, &pair) };
+        let record = Record::of(&setup.load_balancers[0].host, setup.seed);
         setup.measure.record = Some(record.clone());
         run(&setup);
-        let entries = record.take();
-        let host = &setup.load_balancers[0].host;
-        let answers = replay(&entries, &mut |key| host.build(setup.seed, key))
-            .unwrap_or_else(|differs| panic!("{}: {differs:?}", host.name()));
+        let answers = record.take().len();
         // 300 kB are 74 packets, of 32 hosts at least.
-        assert!(answers >= 32 * 74, "{}: {answers}", host.name());
+        assert!(answers >= 32 * 74, "{pair}: {answers}");
     }
 }
 
@@ -71,12 +67,12 @@ fn transport() -> TransportParameters {
     TransportParameters::Uet(uet)
 }
 
-fn tags(entries: &[RecordEntry]) -> Vec<u32> {
-    let tag = |entry: &RecordEntry| match &entry.call {
-        Call::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(*tag),
+fn tags(record: &Record) -> Vec<u32> {
+    let tag = |call| match call {
+        Call::Select(Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(tag),
         _ => None,
     };
-    entries.iter().filter_map(tag).collect()
+    record.take().into_iter().filter_map(tag).collect()
 }
 
 /// Tags and completion time of a flow between two hosts with eight paths.
@@ -86,11 +82,11 @@ fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
     let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
     (flows.flows[0].key, flows.flows[0].connection) = (key, key);
     let host_key = graph.key(NodeId(0));
-    let record = Record::default();
     let mut setup = Setup { transport: transport(), ..setup(graph, flows, &format!("{scheme}+{switch}")) };
+    let record = Record::of(&setup.load_balancers[0].host, setup.seed);
     setup.measure.record = Some(record.clone());
     let result = run(&setup);
-    (tags(&record.take()), result.flows[0].fct_ack.unwrap(), host_key)
+    (tags(&record), result.flows[0].fct_ack.unwrap(), host_key)
 }
 
 fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
@@ -106,17 +102,17 @@ fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
     // Four hops of 1 us; each of three switches stores and forwards.
     let wire = |bytes: u64| Rate::gbps(10).wire_time(bytes);
     let link = |bytes: u64| Link::new(Rate::gbps(10), HOP * 4 + wire(bytes) * 3);
+    let record = Record::of(&settings.scheme, settings.seed);
     let mut pair = wire::Pair::new(1, &link(MTU + HEADER), [settings.clone(), settings]);
     for label in 0..8 {
         pair.network.set(1, 0, label, link(HEADER));
     }
-    let record = Record::default();
     pair.open();
     pair.hosts[0].endpoint().0.record(&record);
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; (PACKETS * MTU) as usize]);
     assert!(pair.run(start + Time::from_us(100_000), &mut |pair| !pair.sent[0].is_empty()));
-    (tags(&record.take()), pair.sent[0][0].2 - start)
+    (tags(&record), pair.sent[0][0].2 - start)
 }
 
 #[test]
