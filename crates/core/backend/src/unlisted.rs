@@ -25,7 +25,6 @@ pub struct UnlistedJob {
     hashes: Vec<u64>,
     /// The first flow below its ideal time, with a description.
     below_ideal: Option<(u32, String)>,
-    /// Rows of the flows of a group.
     of_group: Vec<FlowRow>,
 }
 

@@ -61,7 +61,6 @@ fn bucket(rtt: Time) -> usize {
     ((power - 2) * STEPS + (value >> (power - 3)) % STEPS).min(BUCKETS - 1)
 }
 
-/// Upper bound of a bucket.
 fn upper_bound(bucket: usize) -> Time {
     let steps = if bucket < STEPS {
         bucket as u64 + 1

@@ -271,7 +271,6 @@ impl FaultParameters {
         Ok(FaultAction::Delay { delay: self.delay, jitter: self.jitter })
     }
 
-    /// Returns the links by their new rate.
     fn degrade(&self, topology: &Graph, links: Vec<LinkId>) -> Result<Vec<(Rate, Vec<LinkId>)>, TopologyError> {
         if let Some(rate) = self.rate {
             if self.factor != 0.0 {

@@ -29,7 +29,6 @@ pub(super) const SINGLE: Time = Time::from_us(1_000_000);
 /// Minimum time between two searches of a peer.
 const INTERVAL: Time = Time::from_us(1_000_000);
 
-/// Returns the bytes of the probe with a tag.
 fn probe_of(state: &Endpoint, tag: usize) -> usize {
     let seal = if state.settings.key.is_some() { header::SEAL } else { 0 };
     FRAGMENTS.get(tag).map_or(header::ECHO_BYTES + seal, |fragments| state.datagram_of(*fragments))

@@ -215,7 +215,6 @@ impl Endpoint {
         self.settings.longest_datagram()
     }
 
-    /// Bytes of the longest datagram to a peer.
     pub(super) fn longest_datagram_to(&self, peer: u32) -> usize {
         self.datagram_of(self.peer(peer).map_or(1, |known| known.fragments))
     }

@@ -13,7 +13,6 @@ use std::{collections::BTreeMap, iter::Peekable};
 
 const OF_A_RANK: [&str; 3] = ["send", "recv", "calc"];
 
-/// Ends a statement.
 const END: &str = "\n";
 
 #[derive(Clone, Copy)]

@@ -212,7 +212,6 @@ impl Schedule {
         &self.operations[at as usize]
     }
 
-    /// Returns the number of the operation of a message.
     pub(crate) fn operation_of(&self, message: u32) -> u32 {
         self.messages.get(message as usize).copied().unwrap_or(message)
     }

@@ -85,13 +85,11 @@ impl GroupTemplate {
         self.flows.iter().filter(of).map(|flow| flow.size).fold(0, u64::saturating_add)
     }
 
-    /// Returns the key of a flow.
     #[inline]
     pub(crate) fn key(&self, flow: u32) -> u64 {
         mix(self.entity ^ mix(u64::from(flow - self.first_flow) + 1))
     }
 
-    /// Returns the key of the connection of a flow.
     #[inline]
     pub(crate) fn connection_key(&self, flow: u32) -> u64 {
         let number = (flow - self.first_flow) % self.flows_per_group();

@@ -83,7 +83,6 @@ pub(crate) struct Groups<'a> {
 /// Ranks on hosts.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    /// Ranks of a group.
     pub(crate) ranks: u32,
     /// Groups that run at a time.
     pub(crate) concurrent: u32,

@@ -24,7 +24,6 @@ pub struct UetReceiver {
     pending: (u64, u64),
     /// Time at which they are acknowledged at the latest; `Time::MAX`: there are none.
     due: Time,
-    /// Path tag of the last arrival.
     last_tag: u32,
     /// A trimmed packet had requested an acknowledgement, and none was sent since.
     trimmed_request: bool,

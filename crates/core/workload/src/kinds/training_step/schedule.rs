@@ -3,18 +3,15 @@
 use crate::jobs::schedule::{Dependency, Schedule};
 use anabranch_units::Time;
 
-/// Numbers of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     /// Data, tensor and pipeline parallelism.
     pub(super) degrees: [u32; 3],
-    /// Layers of a stage.
     pub(super) layers: u32,
     /// Layers that compute together.
     pub(super) fused: u32,
     pub(super) microbatches: u32,
     pub(super) activations: u64,
-    /// Gradients of a layer.
     pub(super) gradients: u64,
     /// Forward and backward computation of a layer.
     pub(super) times: [Time; 2],
@@ -86,7 +83,6 @@ impl Step {
         self.layers / self.fused
     }
 
-    /// Returns the number of messages.
     pub(super) fn messages(&self) -> u128 {
         let [dp, tp, pp] = self.degrees.map(u128::from);
         let (microbatches, parts) = (u128::from(self.microbatches), u128::from(self.parts()));
@@ -96,7 +92,6 @@ impl Step {
         tensor + pipeline + pp * tp * u128::from(self.buckets) * ring(dp)
     }
 
-    /// Returns the schedule.
     pub(super) fn schedule(self) -> Schedule {
         let [_, _, stages] = self.degrees;
         let ranks = (self.ranks_of_stage() * stages) as usize;

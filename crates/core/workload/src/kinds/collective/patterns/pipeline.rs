@@ -5,7 +5,6 @@ use crate::{
     kinds::collective::pattern::{Group, Pattern, STEPS, chunk},
 };
 
-/// Microbatches by default.
 const MICROBATCHES: u32 = 8;
 
 pub(super) const PATTERN: Pattern = Pattern {
