@@ -5,20 +5,20 @@ use anabranch_random::{Stream, key, mix};
 
 /// Hashes source, destination, flow and path tag, keyed by the switch's `seed`. For one flow no two tags share a hash.
 #[inline]
-pub fn ecmp_hash(seed: u64, packet: &PacketView) -> u64 {
+pub(crate) fn ecmp_hash(seed: u64, packet: &PacketView) -> u64 {
     let ends = u64::from(packet.src) << 32 | u64::from(packet.dst);
     mix(mix(seed ^ ends) ^ packet.flow ^ (u64::from(packet.tag) << 32 | u64::from(packet.tag)))
 }
 
 /// Maps a hash evenly to `0..count` by its upper 32 bits (a multiplication instead of a division).
 #[inline]
-pub fn reduce(hash: u64, count: u32) -> u32 {
+pub(crate) fn reduce(hash: u64, count: u32) -> u32 {
     (((hash >> 32) * u64::from(count)) >> 32) as u32
 }
 
 /// Hash function of a switch, independent of its scheme, so that control packets take the same paths under each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hasher {
+pub(crate) enum Hasher {
     /// [`ecmp_hash`] with this seed.
     Mix(u64),
     /// The hash of the recorded model, seeded with the switch's number there (specification 17.5).
@@ -27,7 +27,7 @@ pub enum Hasher {
 
 impl Hasher {
     /// Returns the hash of `switch` in a run with `seed`.
-    pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
+    pub(crate) fn of(seed: u64, switch: &SwitchInfo) -> Self {
         match switch.murmur3 {
             Some(number) => Hasher::Murmur3(number),
             None => Hasher::Mix(key(seed, switch.key, "ecmp")),
@@ -37,7 +37,7 @@ impl Hasher {
 
 /// Returns the candidate that plain ECMP selects for a packet.
 #[inline]
-pub fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
+pub(crate) fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
     match *hasher {
         Hasher::Mix(seed) => reduce(ecmp_hash(seed, packet), count),
         Hasher::Murmur3(number) => murmur3(number, four_tuple(packet)) % count,
@@ -53,7 +53,7 @@ fn four_tuple(packet: &PacketView) -> [u32; 3] {
 }
 
 /// Computes MurmurHash3 (32 bits) of three words.
-pub fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
+pub(crate) fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
     let mut hash = seed;
     for word in words {
         hash ^= word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
@@ -67,31 +67,29 @@ pub fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
 
 /// Entropy values that a host may write: `0..values`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntropySpace {
+pub(crate) struct EntropySpace {
     values: u32,
 }
 
 impl EntropySpace {
     /// Creates the space of `values` values; zero counts as one.
-    pub fn new(values: u32) -> Self {
+    pub(crate) fn new(values: u32) -> Self {
         EntropySpace { values: values.max(1) }
     }
-    /// Returns the number of values.
-    pub fn values(self) -> u32 {
+    pub(crate) fn values(self) -> u32 {
         self.values
     }
-    /// Returns a uniformly random value.
     #[inline]
-    pub fn draw(self, stream: &mut Stream) -> Tag {
+    pub(crate) fn draw(self, stream: &mut Stream) -> Tag {
         stream.below(u64::from(self.values)) as Tag
     }
     /// Returns the value after `value`; the last is followed by 0.
     #[inline]
-    pub fn after(self, value: Tag) -> Tag {
+    pub(crate) fn after(self, value: Tag) -> Tag {
         if value + 1 >= self.values { 0 } else { value + 1 }
     }
     /// Returns the number of values, rounded up to a power of two (at most 2^31), for schemes that XOR.
-    pub fn power_of_two(self) -> u32 {
+    pub(crate) fn power_of_two(self) -> u32 {
         self.values.min(1 << 31).next_power_of_two()
     }
 }

@@ -4,11 +4,11 @@
 //! runs in the simulator and on a real network. One scheme is one file and one line of [`registry`].
 
 mod guided;
-pub mod hash;
-pub mod host;
+mod hash;
+mod host;
 mod record;
 pub mod registry;
-pub mod switch;
+mod switch;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! Every scheme, by name, and static dispatch over them.
 //!
 //! A new scheme is one file in `host/` or `switch/` and one line `module X XParameters` here. The file has
-//! - `pub const ABOUT: About`: name and texts;
+//! - `pub(crate) const ABOUT: About`: name and texts;
 //! - `XParameters`, declared with `parameters!`, and its `impl SchemeCapabilities`: limits and capabilities;
 //! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or
 //!   `X::new(parameters, seed, &SwitchInfo)` and `impl SwitchScheme`.

@@ -12,8 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "bitmap",
     summary: "masked round robin that passes over paths with a penalty count (STrack-like)",
     source: "specification 6.2; Ultra Ethernet reference model; STrack",
@@ -98,7 +97,6 @@ impl Penalties {
     }
 }
 
-/// The bitmap for all flows of a host.
 #[derive(Debug)]
 pub struct Bitmap {
     parameters: BitmapParameters,
@@ -107,7 +105,6 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: BitmapParameters, seed: u64, host_key: u64) -> Self {
         Bitmap { parameters, host_key: key(seed, host_key, "bitmap"), flows: Slots::new() }
     }

@@ -27,7 +27,6 @@ impl Granularity {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
-    /// Packets per chunk.
     packets: u64,
     outstanding: usize,
     /// First PSN of the next chunk.

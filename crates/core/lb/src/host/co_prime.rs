@@ -12,8 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "co-prime",
     summary: "PRIME's pseudo-random round robin without its congestion history",
     source: "PRIME §III-D, §IV, Alg. 2",
@@ -23,7 +22,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// CO-PRIME has no parameters.
     pub struct CoPrimeParameters {}
 }
 
@@ -33,7 +31,6 @@ impl SchemeCapabilities for CoPrimeParameters {
     }
 }
 
-/// CO-PRIME for all flows of a host.
 #[derive(Debug)]
 pub struct CoPrime {
     host_key: u64,
@@ -41,7 +38,6 @@ pub struct CoPrime {
 }
 
 impl CoPrime {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(_parameters: CoPrimeParameters, seed: u64, host_key: u64) -> Self {
         CoPrime { host_key: key(seed, host_key, "mp-ev"), flows: Slots::new() }
     }

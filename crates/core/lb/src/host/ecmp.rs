@@ -6,8 +6,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ecmp",
     summary: "one path per flow, by hash",
     source: "specification 3.5",
@@ -16,7 +15,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Flow-level ECMP.
     pub struct EcmpParameters {
         /// Effect of a retransmission timeout on the flow's path.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "RFC 2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label", Expert;
@@ -29,7 +27,6 @@ impl SchemeCapabilities for EcmpParameters {
     }
 }
 
-/// ECMP for all flows of a host.
 #[derive(Debug)]
 pub struct Ecmp {
     parameters: EcmpParameters,
@@ -38,7 +35,6 @@ pub struct Ecmp {
 }
 
 impl Ecmp {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: EcmpParameters, seed: u64, host_key: u64) -> Self {
         Ecmp { parameters, host_key: key(seed, host_key, "ecmp"), flows: Slots::new() }
     }

@@ -13,8 +13,7 @@ use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "flicr",
     summary: "one path at a time, drawn by weight, left when a round trip was congested",
     source: "Flier, INFOCOM 2017, as Spritz' artifact has it (specification 3.6)",
@@ -24,7 +23,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Flicr.
     pub struct FlicrParameters {
         /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz §V-A: Flicr (w)", Expert;
@@ -56,7 +54,6 @@ struct Flow {
     marked: u32,
 }
 
-/// Flicr for all flows of a host.
 #[derive(Debug)]
 pub struct Flicr {
     parameters: FlicrParameters,
@@ -65,7 +62,6 @@ pub struct Flicr {
 }
 
 impl Flicr {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlicrParameters, seed: u64, host_key: u64) -> Self {
         Flicr { parameters, host_key: key(seed, host_key, "flicr"), flows: Slots::new() }
     }

@@ -14,8 +14,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "flowbender",
     summary: "a flow changes its tag when too many ACKs of a round trip were marked (or late)",
     source: "specification 3.1; FlowBender, CoNEXT 2014; Hopper §4 (variant rtt)",
@@ -57,7 +56,6 @@ choices! {
 }
 
 parameters! {
-    /// FlowBender.
     pub struct FlowBenderParameters {
         /// Share of congested ACKs above which an epoch is congested, at packet granularity.
         t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05", Expert;
@@ -122,7 +120,6 @@ struct Flow {
     chunks: Option<Chunks>,
 }
 
-/// FlowBender for all flows of a host.
 #[derive(Debug)]
 pub struct FlowBender {
     parameters: FlowBenderParameters,
@@ -132,7 +129,6 @@ pub struct FlowBender {
 }
 
 impl FlowBender {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlowBenderParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.range);
         FlowBender { parameters, host_key: key(seed, host_key, "flowbender"), space, flows: Slots::new() }

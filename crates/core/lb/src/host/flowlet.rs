@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "flowlet",
     summary: "a new random path after every pause of the sender",
     source: "specification 3.3",
@@ -20,7 +19,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Host flowlets.
     pub struct FlowletParameters {
         /// Pause after which a flow may change its path, in base round trips.
         gap: f64 = 0.5, source "REPS artifact (specification 3.3)", Expert;
@@ -48,7 +46,6 @@ struct Flow {
     tag: Tag,
 }
 
-/// Host flowlets for all flows of a host.
 #[derive(Debug)]
 pub struct Flowlet {
     parameters: FlowletParameters,
@@ -58,7 +55,6 @@ pub struct Flowlet {
 }
 
 impl Flowlet {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlowletParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Flowlet { parameters, host_key: key(seed, host_key, "flowlet"), space, flows: Slots::new() }

@@ -10,8 +10,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, Auto, Never, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "hf2t",
     summary: "holds a few packets back so that flowlet switches see more flowlets",
     source: "HF2T slides, APNet 2024; specification 11.3",
@@ -42,7 +41,6 @@ choices! {
 }
 
 parameters! {
-    /// HF2T.
     pub struct Hf2tParameters {
         /// The switches' flowlet timeout F; auto: that of the simulated switches, on a real network one base round trip
         /// of the flow. With less, no held packet begins a flowlet.
@@ -188,7 +186,6 @@ struct Flow {
     held_since: Option<Time>,
 }
 
-/// HF2T of one host.
 #[derive(Debug)]
 pub struct Hf2t {
     parameters: Hf2tParameters,
@@ -204,7 +201,6 @@ pub struct Hf2t {
 }
 
 impl Hf2t {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: Hf2tParameters, seed: u64, host_key: u64) -> Self {
         let threshold = match parameters.threshold {
             Hf2tThreshold::Quantile => None,

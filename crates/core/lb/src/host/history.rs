@@ -99,7 +99,6 @@ impl History {
         self.entries.get(path as usize).is_none_or(|entry| entry.next != DEAD) && self.penalty(path) == 0
     }
 
-    /// Returns the penalty that is left.
     pub(crate) fn penalty(&self, path: u16) -> u32 {
         match (self.waits(path), self.released) {
             (true, _) => self.entries[path as usize].stamp.wrapping_sub(self.clock),

@@ -15,8 +15,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "hopper",
     summary: "moves a flow to a better path that it has probed when its round trips grow",
     source: "Hopper §3, Appendix A; specification 2",
@@ -238,7 +237,6 @@ struct Flow {
     chunks: Option<Chunks>,
 }
 
-/// Hopper for all flows of a host.
 #[derive(Debug)]
 pub struct Hopper {
     parameters: HopperParameters,
@@ -247,7 +245,6 @@ pub struct Hopper {
 }
 
 impl Hopper {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: HopperParameters, seed: u64, host_key: u64) -> Self {
         Hopper { parameters, host_key: key(seed, host_key, "hopper"), flows: Slots::new() }
     }

@@ -14,8 +14,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "mixed",
     summary: "recycles entropy values that came back clean, else picks by bitmap",
     source: "specification 6.3; Ultra Ethernet reference model",
@@ -57,7 +56,6 @@ struct Flow {
     penalties: Penalties,
 }
 
-/// The mixed scheme for all flows of a host.
 #[derive(Debug)]
 pub struct Mixed {
     parameters: MixedParameters,
@@ -66,7 +64,6 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: MixedParameters, seed: u64, host_key: u64) -> Self {
         Mixed { parameters, host_key: key(seed, host_key, "mixed"), flows: Slots::new() }
     }

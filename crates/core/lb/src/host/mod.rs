@@ -1,37 +1,37 @@
 //! Host schemes, one per file.
 
-pub mod bitmap;
-pub mod chunks;
-pub mod co_prime;
-pub mod ecmp;
-pub mod flicr;
-pub mod flowbender;
-pub mod flowlet;
+pub(crate) mod bitmap;
+pub(crate) mod chunks;
+pub(crate) mod co_prime;
+pub(crate) mod ecmp;
+pub(crate) mod flicr;
+pub(crate) mod flowbender;
+pub(crate) mod flowlet;
 mod guided;
-pub mod hf2t;
+pub(crate) mod hf2t;
 mod history;
-pub mod hopper;
-pub mod mixed;
-pub mod mp_ev;
-pub mod ops;
-pub mod plb;
-pub mod prime;
-pub mod qp_spray;
+pub(crate) mod hopper;
+pub(crate) mod mixed;
+pub(crate) mod mp_ev;
+pub(crate) mod ops;
+pub(crate) mod plb;
+pub(crate) mod prime;
+pub(crate) mod qp_spray;
 mod recycle;
-pub mod reps;
-pub mod round_robin;
+pub(crate) mod reps;
+pub(crate) mod round_robin;
 mod slots;
 mod spritz;
-pub mod spritz_coarse;
-pub mod spritz_scout;
-pub mod spritz_spray;
-pub mod timeouts;
+pub(crate) mod spritz_coarse;
+pub(crate) mod spritz_scout;
+pub(crate) mod spritz_spray;
+pub(crate) mod timeouts;
 
 use crate::{FlowInfo, Tag, hash::EntropySpace};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 pub(crate) use slots::Slots;
-pub use timeouts::OnTimeout;
+pub(crate) use timeouts::OnTimeout;
 
 /// Returns `factor` times `time`, rounded down; negative factors give zero. For thresholds in base round trips.
 pub(crate) fn times(time: Time, factor: f64) -> Time {

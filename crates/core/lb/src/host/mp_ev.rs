@@ -12,13 +12,13 @@ use crate::Tag;
 use anabranch_random::Stream;
 
 /// Maximum parts of a multi-part entropy value.
-pub const MAX_PARTS: usize = 4;
+pub(crate) const MAX_PARTS: usize = 4;
 /// Maximum paths of a flow.
-pub const MAX_PATHS: u32 = 32_000;
+pub(crate) const MAX_PATHS: u32 = 32_000;
 
 /// Encoding of paths: the parts concatenated, part 0 in the low bits, `ceil(log2 U_i)` bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathEncoding {
+pub(crate) struct PathEncoding {
     sizes: [u16; MAX_PARTS],
     shifts: [u8; MAX_PARTS + 1],
     parts: u8,
@@ -27,7 +27,7 @@ pub struct PathEncoding {
 
 impl PathEncoding {
     /// Creates the encoding of uplinks per tier, leaf first; `None` if there is no choice, or too many parts or paths.
-    pub fn new(uplinks: &[u32]) -> Option<PathEncoding> {
+    pub(crate) fn new(uplinks: &[u32]) -> Option<PathEncoding> {
         if uplinks.len() > MAX_PARTS {
             return None;
         }
@@ -47,12 +47,10 @@ impl PathEncoding {
         (paths > 1).then_some(shape)
     }
 
-    /// Returns the number of paths.
-    pub fn paths(&self) -> u32 {
+    pub(crate) fn paths(&self) -> u32 {
         u32::from(self.paths)
     }
 
-    /// Returns the number of parts.
     pub(crate) fn parts(&self) -> usize {
         usize::from(self.parts)
     }
@@ -62,20 +60,18 @@ impl PathEncoding {
         self.sizes[part]
     }
 
-    /// Returns the value of a part of a path.
     #[inline]
     pub(crate) fn value(&self, path: u16, part: usize) -> u16 {
         self.sizes[..part].iter().fold(path, |path, size| path / size) % self.sizes[part]
     }
 
-    /// Returns the tag of a path.
     pub(crate) fn tag(&self, path: u16) -> Tag {
         (0..self.parts()).fold(0, |tag, part| tag | Tag::from(self.value(path, part)) << self.shifts[part])
     }
 
     /// Returns the path of a tag (index: part 0 + U0 * (part 1 + U1 * ...)), `None` if no path has that tag.
     #[inline]
-    pub fn path(&self, tag: Tag) -> Option<u16> {
+    pub(crate) fn path(&self, tag: Tag) -> Option<u16> {
         let parts = self.parts as usize;
         let mut path = 0u32;
         for i in (0..parts).rev() {
@@ -92,10 +88,8 @@ impl PathEncoding {
 
 /// A path and its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// Index of the path.
+pub(crate) struct Pick {
     pub path: u16,
-    /// Multi-part entropy value.
     pub tag: Tag,
 }
 
@@ -117,7 +111,7 @@ struct Group {
 
 /// Alg. 2 of PRIME for one flow.
 #[derive(Clone, Debug)]
-pub struct Generator {
+pub(crate) struct Generator {
     stream: Stream,
     shape: PathEncoding,
     /// Running permutation of part 0, kept outside `groups` meanwhile.
@@ -136,7 +130,7 @@ pub struct Generator {
 
 impl Generator {
     /// Creates the generator with every path included and none sent. The order is a function of `stream` alone.
-    pub fn new(shape: PathEncoding, stream: Stream) -> Self {
+    pub(crate) fn new(shape: PathEncoding, stream: Stream) -> Self {
         let (mut seats, mut groups) = (Vec::new(), Vec::new());
         let mut children = shape.paths;
         for &size in &shape.sizes[..shape.parts as usize] {
@@ -156,14 +150,13 @@ impl Generator {
         }
     }
 
-    /// Returns the encoding.
-    pub fn encoding(&self) -> &PathEncoding {
+    pub(crate) fn encoding(&self) -> &PathEncoding {
         &self.shape
     }
 
     /// Returns the next path in generation order, or `None` if every path is excluded.
     #[inline]
-    pub fn generate(&mut self) -> Option<Pick> {
+    pub(crate) fn generate(&mut self) -> Option<Pick> {
         if self.row.waiting == 0 && !self.turn() {
             return None;
         }
@@ -172,7 +165,7 @@ impl Generator {
     }
 
     /// Includes or excludes a path.
-    pub fn set(&mut self, path: u16, inside: bool) {
+    pub(crate) fn set(&mut self, path: u16, inside: bool) {
         let parts = self.shape.parts as usize;
         let (mut child, mut base) = (path as usize, 0);
         let (mut children, mut groups_below) = (self.shape.paths as usize, 0);
@@ -238,8 +231,8 @@ impl Generator {
         true
     }
 
-    /// Returns the bytes of memory, heap included.
-    pub fn memory(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.seats) + size_of_val(&*self.groups)
     }
 }

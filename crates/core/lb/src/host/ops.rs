@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ops",
     summary: "a fresh entropy value for every packet, blind to congestion",
     source: "specification 3.4; Dixit et al., INFOCOM 2013; Ultra Ethernet",
@@ -30,7 +29,6 @@ choices! {
 }
 
 parameters! {
-    /// Oblivious packet spraying.
     pub struct OpsParameters {
         /// Number of entropy values; round-robin-masked rounds it up to a power of two.
         entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
@@ -52,7 +50,6 @@ struct Flow {
     mask: Tag,
 }
 
-/// OPS for all flows of a host.
 #[derive(Debug)]
 pub struct Ops {
     host_key: u64,
@@ -62,7 +59,6 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: OpsParameters, seed: u64, host_key: u64) -> Self {
         let masked = parameters.mode == OpsMode::RoundRobinMasked;
         let mut space = EntropySpace::new(parameters.entropy_values);

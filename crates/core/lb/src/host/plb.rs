@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "plb",
     summary: "a flow moves to a random path after congested round trips",
     source: "specification 3.2; REPS artifact; Linux tcp_plb",
@@ -20,7 +19,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// PLB.
     pub struct PlbParameters {
         /// Share of marked bytes above which a round trip is congested (Linux: 0.5).
         k: f64 = 0.25, source "REPS artifact (specification 3.2)", Expert;
@@ -58,7 +56,6 @@ struct Flow {
     next_move: Time,
 }
 
-/// PLB for all flows of a host.
 #[derive(Debug)]
 pub struct Plb {
     parameters: PlbParameters,
@@ -68,7 +65,6 @@ pub struct Plb {
 }
 
 impl Plb {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PlbParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Plb { parameters, host_key: key(seed, host_key, "plb"), space, flows: Slots::new() }

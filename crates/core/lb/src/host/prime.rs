@@ -28,8 +28,7 @@ use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
 use context::{Context, Penalties, Rules};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "prime",
     summary: "pseudo-random round robin over all paths, passing over paths with recent congestion",
     source: "PRIME §III, Alg. 1 and 2",
@@ -156,7 +155,6 @@ impl PrimeParameters {
 /// The key of a shared context: destination (if it matters), uplinks, dead paths (if they differ by flow).
 type Sharing = (Option<u32>, Vec<u32>, Vec<bool>);
 
-/// PRIME for all flows of a host.
 #[derive(Debug)]
 pub struct Prime {
     parameters: PrimeParameters,
@@ -181,7 +179,6 @@ struct SharedFlow {
 }
 
 impl Prime {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PrimeParameters, seed: u64, host_key: u64) -> Self {
         let (rules, host_key) = (parameters.rules(), key(seed, host_key, "mp-ev"));
         Prime { parameters, rules, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }

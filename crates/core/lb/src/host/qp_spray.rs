@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "qp-spray",
     summary: "chunks in turn over a few queue pairs with fixed paths (NCCL)",
     source: "Hopper §1 and §4.2: what collective libraries do",
@@ -21,7 +20,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Static spraying over queue pairs.
     pub struct QpSprayParameters {
         /// Queue pairs per flow.
         qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION; the library's own default, 1, is ecmp", Expert;
@@ -61,7 +59,6 @@ struct Flow {
     tag: Tag,
 }
 
-/// Static spraying for all flows of a host.
 #[derive(Debug)]
 pub struct QpSpray {
     parameters: QpSprayParameters,
@@ -70,7 +67,6 @@ pub struct QpSpray {
 }
 
 impl QpSpray {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: QpSprayParameters, seed: u64, host_key: u64) -> Self {
         QpSpray { parameters, host_key: key(seed, host_key, "qp-spray"), flows: Slots::new() }
     }

@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "reps",
     summary: "reuses entropy values whose packets came back unmarked",
     source: "specification 6.1; REPS (arXiv 2407.21625) and its artifact",
@@ -31,7 +30,6 @@ choices! {
 }
 
 parameters! {
-    /// REPS.
     pub struct RepsParameters {
         /// Version of REPS.
         variant: RepsVariant = RepsVariant::Circular, source "specification 6.1", Reading;
@@ -99,7 +97,6 @@ struct Flow {
     state: State,
 }
 
-/// REPS for all flows of a host.
 #[derive(Debug)]
 pub struct Reps {
     parameters: RepsParameters,
@@ -109,7 +106,6 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: RepsParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Reps { parameters, host_key: key(seed, host_key, "reps"), space, flows: Slots::new() }

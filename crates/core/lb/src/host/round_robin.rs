@@ -10,8 +10,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "rr",
     summary: "entropy values in turn, from a random start",
     source: "ours; specification 3.4 without the mask",
@@ -20,7 +19,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Round robin over entropy values.
     pub struct RoundRobinParameters {
         /// Number of entropy values.
         entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port", Expert;
@@ -33,7 +31,6 @@ impl SchemeCapabilities for RoundRobinParameters {
     }
 }
 
-/// Round robin for all flows of a host.
 #[derive(Debug)]
 pub struct RoundRobin {
     host_key: u64,
@@ -42,7 +39,6 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: RoundRobinParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         RoundRobin { host_key: key(seed, host_key, "rr"), space, flows: Slots::new() }

@@ -162,7 +162,6 @@ struct Connection {
     entropy: Tag,
 }
 
-/// State machine of all flows of a host.
 #[derive(Debug)]
 pub struct Spritz {
     rules: Rules,
@@ -208,7 +207,6 @@ pub(crate) fn check(buffer_size: u32, ecn_rate: f64) -> Result<(), Invalid> {
 }
 
 impl Spritz {
-    /// Creates the scheme of these parameters for the host `host_key`.
     pub fn new(parameters: impl Into<Rules>, seed: u64, host_key: u64) -> Self {
         let rules = parameters.into();
         Spritz {

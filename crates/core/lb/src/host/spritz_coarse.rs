@@ -11,8 +11,7 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "spritz-coarse",
     summary: "Scout's feedback over categories of paths, tagged by VLAN",
     source: "Spritz §III-D; the algorithm is ours (specification 8.6)",
@@ -22,7 +21,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Spritz with coarse-grained path control.
     pub struct SpritzCoarseParameters {
         /// Granularity of the categories.
         categories: Categories = Categories::Types, source "Spritz §III-D: path categories, and types within them", Reading;
@@ -69,8 +67,7 @@ impl From<SpritzCoarseParameters> for Rules {
     }
 }
 
-/// Spritz over categories for all flows of a host.
-pub type SpritzCoarse = Spritz;
+pub(crate) type SpritzCoarse = Spritz;
 
 #[cfg(test)]
 mod tests {

@@ -11,8 +11,7 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "spritz-scout",
     summary: "explores paths by weight and holds to the fastest that is good",
     source: "Spritz §IV, Algorithms 1 and 2; specification 8.4, 8.5",
@@ -22,7 +21,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Spritz-Scout.
     pub struct SpritzScoutParameters {
         /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform", Expert;
@@ -67,8 +65,7 @@ impl From<SpritzScoutParameters> for Rules {
     }
 }
 
-/// Spritz-Scout for all flows of a host.
-pub type SpritzScout = Spritz;
+pub(crate) type SpritzScout = Spritz;
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,7 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "spritz-spray",
     summary: "recycles paths that came back unmarked, else draws them by weight",
     source: "Spritz §IV, Algorithms 1 and 3; specification 8.4, 8.5",
@@ -22,7 +21,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Spritz-Spray.
     pub struct SpritzSprayParameters {
         /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform", Expert;
@@ -79,8 +77,7 @@ impl From<SpritzSprayParameters> for Rules {
     }
 }
 
-/// Spritz-Spray for all flows of a host.
-pub type SpritzSpray = Spritz;
+pub(crate) type SpritzSpray = Spritz;
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ar",
     summary: "adaptive routing: the least local queue of all next hops",
     source: "PRIME §IV; specification 4.3 (random ties: ours)",
@@ -32,7 +31,6 @@ choices! {
 }
 
 parameters! {
-    /// Adaptive routing.
     pub struct ArParameters {
         /// Comparison of queues.
         compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator", Expert;
@@ -53,7 +51,6 @@ impl SchemeCapabilities for ArParameters {
     }
 }
 
-/// Adaptive routing of one switch.
 #[derive(Debug)]
 pub struct Ar {
     hasher: Hasher,
@@ -68,7 +65,6 @@ pub struct Ar {
 }
 
 impl Ar {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let shortest = Vec::with_capacity(switch.widest as usize);
         Ar {

@@ -11,8 +11,7 @@ use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 use smallvec::SmallVec;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "coarse-guided",
     summary: "the first two switches hash within a table that the host's VLAN tag selects",
     source: "Spritz §III-D",
@@ -33,7 +32,6 @@ choices! {
 }
 
 parameters! {
-    /// Coarse-grained path control.
     pub struct CoarseGuidedParameters {
         /// Switches that choose within a category.
         chosen_by: ChosenBy = ChosenBy::EachSwitch, source "Spritz §III-D; first-switch: ours", Expert;
@@ -50,7 +48,6 @@ impl SchemeCapabilities for CoarseGuidedParameters {
     }
 }
 
-/// Coarse-grained path control at one switch.
 #[derive(Debug)]
 pub struct CoarseGuided {
     seed: u64,
@@ -61,7 +58,6 @@ pub struct CoarseGuided {
 type Ports = SmallVec<[u32; 16]>;
 
 impl CoarseGuided {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: CoarseGuidedParameters, seed: u64, switch: &SwitchInfo) -> Self {
         CoarseGuided { seed: key(seed, switch.key, "coarse-guided"), chosen_by: parameters.chosen_by }
     }

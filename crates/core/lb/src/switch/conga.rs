@@ -10,8 +10,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "conga",
     summary: "flowlets take the path whose most congested link is least so, as other leaves report it",
     source: "specification 4.2; CONGA, SIGCOMM 2014; parameters of Hopper's comparison",
@@ -21,7 +20,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// CONGA.
     pub struct CongaParameters {
         /// A pause longer than this ends a flowlet.
         flowlet_timeout: Time = Time::from_us(100), source "specification 4.2";
@@ -91,7 +89,6 @@ const CE: usize = 1;
 const FEEDBACK_PATH: usize = 2;
 const FEEDBACK: usize = 3;
 
-/// CONGA of one switch.
 #[derive(Debug)]
 pub struct Conga {
     parameters: CongaParameters,
@@ -110,7 +107,6 @@ pub struct Conga {
 }
 
 impl Conga {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let udp_ports = switch.udp_ports;
         Conga {

@@ -15,8 +15,7 @@ use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "conweave",
     summary: "leaves move running flows off slow paths and put their packets back into order",
     source: "specification 4.4; ConWeave, SIGCOMM 2023",
@@ -26,7 +25,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// ConWeave has no parameters.
     pub struct ConweaveParameters {
     }
 }
@@ -139,7 +137,6 @@ impl FlowEntry for Sink {
     }
 }
 
-/// ConWeave of one switch.
 #[derive(Debug)]
 pub struct Conweave {
     deadline: Time,
@@ -164,7 +161,6 @@ pub struct Conweave {
 }
 
 impl Conweave {
-    /// Creates the scheme of this switch.
     pub fn new(_: ConweaveParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let three = switch.uplinks.len() > 1;
         let wait = if !three {

@@ -12,8 +12,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "drill",
     summary: "the shortest local queue of some random next hops and the best remembered",
     source: "specification 4.3; DRILL, SIGCOMM 2017",
@@ -22,7 +21,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// DRILL.
     pub struct DrillParameters {
         /// Next hops drawn at random (all different).
         d: u32 = 2, source "DRILL(2, 1), SIGCOMM 2017", Expert;
@@ -41,7 +39,6 @@ impl SchemeCapabilities for DrillParameters {
 /// No next hop remembered.
 const NONE: u32 = u32::MAX;
 
-/// DRILL of one switch.
 #[derive(Debug)]
 pub struct Drill {
     d: usize,
@@ -57,7 +54,6 @@ pub struct Drill {
 }
 
 impl Drill {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: DrillParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let (d, m) = (parameters.d.clamp(1, 64) as usize, parameters.m.min(64) as usize);
         Drill {

@@ -8,8 +8,7 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ecmp",
     summary: "hash of flow and tag, with a seed per switch",
     source: "specification 3.5",
@@ -18,7 +17,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// ECMP in the switch has no parameters.
     pub struct EcmpParameters {}
 }
 
@@ -29,14 +27,12 @@ impl SchemeCapabilities for EcmpParameters {
     }
 }
 
-/// ECMP of one switch.
 #[derive(Debug)]
 pub struct Ecmp {
     hasher: Hasher,
 }
 
 impl Ecmp {
-    /// Creates the scheme of this switch.
     pub fn new(_parameters: EcmpParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Ecmp { hasher: Hasher::of(seed, switch) }
     }

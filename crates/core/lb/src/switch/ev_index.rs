@@ -9,8 +9,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ev-index",
     summary: "this tier's part of the multi-part entropy value names the uplink",
     source: "PRIME §III-C, Fig. 4; specification 5.3",
@@ -55,7 +54,6 @@ impl SchemeCapabilities for EvIndexParameters {
     }
 }
 
-/// Forwarding by index at one switch.
 #[derive(Debug)]
 pub struct EvIndex {
     shift: u32,
@@ -67,7 +65,6 @@ pub struct EvIndex {
 }
 
 impl EvIndex {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: EvIndexParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let mask = switch.part_size.clamp(1, 1 << 31).next_power_of_two() - 1;
         let seed = (parameters.remap == Remap::Hash).then(|| key(seed, switch.key, "ev-index"));

@@ -13,8 +13,7 @@ use anabranch_units::Time;
 /// Header word with the path.
 const PATH: usize = 4;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "letflow",
     summary: "a random path for every flowlet, chosen at the sender's leaf",
     source: "specification 4.1; LetFlow, NSDI 2017",
@@ -23,7 +22,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// LetFlow.
     pub struct LetflowParameters {
         /// A pause longer than this ends a flowlet.
         flowlet_timeout: Time = Time::from_us(100), source "specification 4.1";
@@ -44,7 +42,6 @@ impl SchemeCapabilities for LetflowParameters {
     }
 }
 
-/// LetFlow of one switch.
 #[derive(Debug)]
 pub struct Letflow {
     timeout: Time,
@@ -58,7 +55,6 @@ pub struct Letflow {
 }
 
 impl Letflow {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: LetflowParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let timeout = parameters.flowlet_timeout;
         Letflow {

@@ -10,8 +10,7 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "minimal",
     summary: "static minimal routing on a Dragonfly or a Slim Fly",
     source: "Spritz §II-A, §V-A; specification 8.6",
@@ -20,7 +19,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Minimal routing has no parameters.
     pub struct MinimalParameters {}
 }
 
@@ -30,12 +28,10 @@ impl SchemeCapabilities for MinimalParameters {
     }
 }
 
-/// Minimal routing at one switch.
 #[derive(Debug)]
 pub struct Minimal;
 
 impl Minimal {
-    /// Creates the scheme of this switch.
     pub fn new(_: MinimalParameters, _: u64, _: &SwitchInfo) -> Self {
         Minimal
     }

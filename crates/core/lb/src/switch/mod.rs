@@ -1,21 +1,21 @@
 //! Switch schemes, one per file.
 
-pub mod ar;
-pub mod coarse_guided;
-pub mod conga;
-pub mod conweave;
+pub(crate) mod ar;
+pub(crate) mod coarse_guided;
+pub(crate) mod conga;
+pub(crate) mod conweave;
 mod course;
-pub mod drill;
-pub mod ecmp;
-pub mod ev_index;
+pub(crate) mod drill;
+pub(crate) mod ecmp;
+pub(crate) mod ev_index;
 mod leaf;
-pub mod letflow;
-pub mod minimal;
-pub mod random;
-pub mod round_robin;
-pub mod source_guided;
-pub mod ugal;
-pub mod valiant;
+pub(crate) mod letflow;
+pub(crate) mod minimal;
+pub(crate) mod random;
+pub(crate) mod round_robin;
+pub(crate) mod source_guided;
+pub(crate) mod ugal;
+pub(crate) mod valiant;
 
 #[cfg(test)]
 pub(crate) mod testing {

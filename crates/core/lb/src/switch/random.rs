@@ -9,8 +9,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "random",
     summary: "a uniformly random next hop for every packet",
     source: "Dixit et al., INFOCOM 2013; specification 3.4",
@@ -19,13 +18,11 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Random spraying has no parameters.
     pub struct RandomParameters {}
 }
 
 impl SchemeCapabilities for RandomParameters {}
 
-/// Random spraying of one switch.
 #[derive(Debug)]
 pub struct Random {
     hasher: Hasher,
@@ -33,7 +30,6 @@ pub struct Random {
 }
 
 impl Random {
-    /// Creates the scheme of this switch.
     pub fn new(_parameters: RandomParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Random { hasher: Hasher::of(seed, switch), stream: Stream::keyed(seed, switch.key, "random") }
     }

@@ -9,8 +9,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "rr",
     summary: "the next hops in turn, packet by packet",
     source: "ours; round robin of Dixit et al., INFOCOM 2013",
@@ -18,13 +17,11 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Round robin has no parameters.
     pub struct RoundRobinParameters {}
 }
 
 impl SchemeCapabilities for RoundRobinParameters {}
 
-/// Round robin of one switch.
 #[derive(Debug)]
 pub struct RoundRobin {
     hasher: Hasher,
@@ -35,7 +32,6 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Creates the scheme of this switch.
     pub fn new(_parameters: RoundRobinParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let stream = Stream::keyed(seed, switch.key, "rr");
         let widest = u64::from(switch.widest.max(1));

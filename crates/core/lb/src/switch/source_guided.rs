@@ -11,8 +11,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "source-guided",
     summary: "the first two switches of a Dragonfly or a Slim Fly forward by the entropy value",
     source: "Spritz §III; specification 8.1",
@@ -23,7 +22,6 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Source-guided adaptive routing.
     pub struct SourceGuidedParameters {
         /// Distribution of the entropy values of hashing host schemes over the paths of a pair.
         weights: Weights = Weights::Uniform, source "Spritz §V-A: OPS (u) and OPS (w)", Expert;
@@ -40,7 +38,6 @@ impl SchemeCapabilities for SourceGuidedParameters {
     }
 }
 
-/// Source-guided routing at one switch.
 #[derive(Debug)]
 pub struct SourceGuided {
     seed: u64,
@@ -49,7 +46,6 @@ pub struct SourceGuided {
 }
 
 impl SourceGuided {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: SourceGuidedParameters, seed: u64, switch: &SwitchInfo) -> Self {
         SourceGuided {
             seed: key(seed, switch.key, "source-guided"),

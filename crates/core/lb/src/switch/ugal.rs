@@ -12,8 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ugal",
     summary: "the minimal path, or a random Valiant path with a shorter queue",
     source: "Spritz §II-A, §V-A; specification 8.6",
@@ -42,7 +41,6 @@ choices! {
 }
 
 parameters! {
-    /// UGAL.
     pub struct UgalParameters {
         /// Queues that the switch can read.
         knowledge: Knowledge = Knowledge::Local, source "Spritz §V-A: UGAL-L", Expert;
@@ -66,7 +64,6 @@ impl SchemeCapabilities for UgalParameters {
     }
 }
 
-/// UGAL at one switch.
 #[derive(Debug)]
 pub struct Ugal {
     parameters: UgalParameters,
@@ -81,7 +78,6 @@ struct Offer {
 }
 
 impl Ugal {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: UgalParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Ugal { parameters, stream: Stream::keyed(key(seed, switch.key, "ugal"), 0, "ugal") }
     }

@@ -12,8 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// Registry entry.
-pub const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "valiant",
     summary: "over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal",
     source: "Spritz §II-A, §V-A; specification 8.6",
@@ -33,7 +32,6 @@ choices! {
 }
 
 parameters! {
-    /// Valiant routing.
     pub struct ValiantParameters {
         /// Draw of the first switch of a Dragonfly for a packet that leaves its group.
         first_hop: FirstHop = FirstHop::Port, source "Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's", Reading;
@@ -98,7 +96,6 @@ pub(crate) fn ev((first, second): (u32, Option<u32>)) -> u16 {
     (first as u16) << 8 | second.unwrap_or(0) as u16 & 0xff
 }
 
-/// Valiant routing at one switch.
 #[derive(Debug)]
 pub struct Valiant {
     first_hop: FirstHop,
@@ -106,7 +103,6 @@ pub struct Valiant {
 }
 
 impl Valiant {
-    /// Creates the scheme of this switch.
     pub fn new(parameters: ValiantParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let stream = Stream::keyed(key(seed, switch.key, "valiant"), 0, "valiant");
         Valiant { first_hop: parameters.first_hop, stream }

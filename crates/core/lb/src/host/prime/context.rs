@@ -70,7 +70,6 @@ pub(super) struct Context {
     blind: u64,
     /// Of a path, or of the values of each part.
     penalties: Box<[Penalties]>,
-    /// Transmission time of a full packet.
     packet_time: Time,
     /// Time up to which penalties have decayed.
     decayed_until: Time,
@@ -201,7 +200,6 @@ impl Context {
         }
     }
 
-    /// Penalises the path of a tag.
     pub(super) fn penalise(&mut self, tag: Tag, signal: Signal, rules: &Rules) {
         let Some(path) = self.generator.encoding().path(tag) else { return };
         let heeded = !rules.walks && self.blind == 0;

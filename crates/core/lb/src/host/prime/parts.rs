@@ -50,7 +50,6 @@ impl PartHistory {
         self.histories.iter().enumerate().any(|(part, history)| history.waits(self.shape.value(path, part)))
     }
 
-    /// Returns the paths with this value of a part.
     fn paths(&self, part: usize, value: u16) -> impl Iterator<Item = u16> + use<> {
         let stride: u16 = (0..part).map(|part| self.shape.size(part)).product();
         let (block, paths) = (stride * self.shape.size(part), self.shape.paths() as u16);
