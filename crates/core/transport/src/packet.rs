@@ -31,22 +31,27 @@ pub struct DataArrival {
 /// A receiver's reply to a packet: ACK, NACK or congestion notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// Sequence number of that packet.
+    /// Sequence number of that packet; [`Reply::OF_TIMER`]: a delay has passed, and there is no round trip.
     pub psn: u64,
     /// Path tag of that packet.
     pub tag: u32,
     /// First PSN not yet received.
     pub cumulative: u64,
-    /// Selective acknowledgements beyond `cumulative`, in a format of the transport.
+    /// Selective acknowledgements beyond `cumulative`. `uet`: bit i is set if PSN `cumulative + offset + i` has been received.
     pub bitmap: u64,
     /// Start of `bitmap`, in a format of the transport.
     pub offset: u32,
-    /// ECN mark of that packet.
+    /// ECN mark of that packet, or of any packet since the last reply, as the receiver is configured.
     pub ecn: bool,
     /// Congestion notification (`roce`): the packet was marked, or came out of order where that counts as congestion.
     pub cnp: bool,
     /// Negative acknowledgement: the packet was trimmed, or arrived out of order where that matters.
     pub nack: bool,
+}
+
+impl Reply {
+    /// PSN of no packet: the largest of 63 bits. A flow has fewer packets, also where only 32 bits of a PSN are kept.
+    pub const OF_TIMER: u64 = (1 << 63) - 1;
 }
 
 /// Effect of a reply on its sender.

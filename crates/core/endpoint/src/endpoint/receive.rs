@@ -13,7 +13,7 @@ use crate::{
     stream::{Completed, Cost, Incoming, Limits, Stored},
     transmissions::Transmissions,
 };
-use anabranch_transport::{DataArrival, Reply, uet::Ack};
+use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
@@ -122,7 +122,7 @@ fn on_bye(
     known.byes |= 1 << index;
     let (is_whole, label) = (known.byes.count_ones() >= u32::from(parts), known.last_label);
     for (stream, cumulative) in header::bye_list(streams) {
-        let ack = Reply { psn: Ack::OF_TIMER, cumulative, ..Reply::default() };
+        let ack = Reply { psn: Reply::OF_TIMER, cumulative, ..Reply::default() };
         on_ack(state, now, peer, stream, &ack, (0, Time::ZERO), label);
     }
     if is_whole {

@@ -55,7 +55,7 @@ pub(super) const SEALED_PAYLOAD: u8 = 0x40;
 /// Largest PSN of a datagram: at 500 million packets per second it is reached after 292 years.
 pub(super) const MAX_NUMBER: u64 = (1 << 62) - 1;
 /// PSN of an ACK of no packet.
-pub(super) const NO_PSN: u64 = anabranch_transport::uet::Ack::OF_TIMER;
+pub(super) const NO_PSN: u64 = anabranch_transport::Reply::OF_TIMER;
 
 /// A truncated MAC.
 pub type Tag = [u8; TAG_BYTES];

@@ -57,7 +57,6 @@ pub struct RoceSender {
     /// State of PSN `una + i` at index `i`.
     sent: VecDeque<Sent>,
     retransmitted: u64,
-    timeouts: u64,
 }
 
 /// PSN beyond the cumulative one that a reply reports as received; IRN uses the bitmap field for it.
@@ -118,12 +117,6 @@ impl RoceSender {
             }
         }
         self.path = Some(tag);
-    }
-
-    /// Returns the rate at `now`.
-    #[inline]
-    pub fn rate(&mut self, config: &RoceConfig, now: Time) -> Rate {
-        self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
     }
 
     #[inline]
@@ -199,15 +192,6 @@ impl RoceSender {
             self.recovering = false;
         }
     }
-
-    /// Number of timeouts.
-    pub fn timeouts(&self) -> u64 {
-        self.timeouts
-    }
-    /// Returns `true` if everything is acknowledged.
-    pub fn is_done(&self) -> bool {
-        self.una == self.packets
-    }
 }
 
 impl Sending for RoceSender {
@@ -235,7 +219,6 @@ impl Sending for RoceSender {
             path: None,
             sent: VecDeque::new(),
             retransmitted: 0,
-            timeouts: 0,
         }
     }
 
@@ -334,7 +317,6 @@ impl Sending for RoceSender {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
         }
-        self.timeouts += 1;
         timed_out(self.una, self.sent.front().map_or(0, |sent| sent.tag));
         self.control.on_timeout(&config.control, now);
         if config.recovery == Recovery::GoBackN {
@@ -543,19 +525,20 @@ mod tests {
             let mut sender = twenty_sent(&config);
             // Notified for 1 ms, every 4 us: the rate falls to its least.
             let at = |step: u64| Time::from_us(10 + 4 * step);
+            let rate = |sender: &RoceSender, step| sender.allowed(&config, at(step)).1.unwrap();
             (0..250).for_each(|step| {
                 sender.on_reply(&config, at(step), &Reply { cnp: true, ..reply(1, None) }, None, None);
             });
-            let slow = sender.rate(&config, at(250));
+            let slow = rate(&sender, 250);
             assert!(slow < Rate::gbps(1), "{slow}");
             sender.send(&config, at(250), 8);
-            let now = sender.rate(&config, at(250));
+            let now = rate(&sender, 250);
             assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
             sender.on_reply(&config, at(250), &Reply { cnp: true, ..reply(2, None) }, None, None);
-            let later = sender.rate(&config, at(252));
+            let later = rate(&sender, 252);
             assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");
             sender.on_reply(&config, at(252), &Reply { cnp: true, tag: 8, ..reply(3, None) }, None, None);
-            assert!(sender.rate(&config, at(254)) < Rate::gbps(100));
+            assert!(rate(&sender, 254) < Rate::gbps(100));
         }
     }
 }

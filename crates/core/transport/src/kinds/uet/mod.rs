@@ -1,20 +1,18 @@
 //! The Ultra-Ethernet-like transport. Sequence numbers count packets (PSN), from 0, one per `mtu` of payload. Window
 //! and bytes in flight are counted in bytes on the wire (payload and header).
 
-mod ack;
 pub mod cc;
 mod config;
 mod parameters;
 mod receiver;
 mod sender;
 
-pub use ack::{Ack, Nack};
 pub use config::UetConfig;
 pub use parameters::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetParameters, UetTransport,
 };
 pub use receiver::UetReceiver;
-pub use sender::{NackOutcome, UetSender};
+pub use sender::UetSender;
 
 use crate::{Network, Protocol};
 use anabranch_settings::About;

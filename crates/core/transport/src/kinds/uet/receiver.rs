@@ -4,7 +4,7 @@
 //! has shrunk below what is in flight sends none, and would wait for its timeout although nothing was lost. What waits for
 //! its acknowledgement always fits into one bitmap.
 
-use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, FIRST_OF_STREAM, FIRST_SPAN, Nack, UetConfig};
+use super::{AckEcn, AckOnFilledHole, AckOnMark, FIRST_OF_STREAM, FIRST_SPAN, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
 use anabranch_units::Time;
 
@@ -58,13 +58,14 @@ impl UetReceiver {
     }
 
     /// Acknowledges with a bitmap of [`SPAN`] packets from `base`.
-    fn acknowledge(&mut self, config: &UetConfig, base: u64, psn: u64, own: bool) -> Ack {
+    fn acknowledge(&mut self, config: &UetConfig, base: u64, psn: u64, own: bool) -> Reply {
         self.trimmed_request = false;
         let any = std::mem::take(&mut self.any_marked);
-        let bitmap_base = self.cumulative.max(base);
-        let bitmap = if self.beyond == 0 { 0 } else { self.received.bits_from(self.cumulative, bitmap_base) };
+        let (cumulative, base) = (self.cumulative, self.cumulative.max(base));
+        let bitmap = if self.beyond == 0 { 0 } else { self.received.bits_from(cumulative, base) };
         let ecn = if config.ack_ecn == AckEcn::Own { own } else { any };
-        Ack { cumulative: self.cumulative, bitmap_base, bitmap, psn, tag: self.last_tag, ecn }
+        let offset = (base - cumulative) as u32;
+        Reply { psn, tag: self.last_tag, cumulative, bitmap, offset, ecn, ..Reply::default() }
     }
 
     /// Adds the arrival `psn` to the unacknowledged ones; returns the first PSN of the bitmap of an acknowledgement, which
@@ -170,12 +171,12 @@ impl Receiving for UetReceiver {
         let requested = ack_request || self.trimmed_request;
         let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || requested;
         let base = self.pend(config, now, psn, due);
-        (base.map(|base| self.acknowledge(config, base, psn, ecn).into()), complete)
+        (base.map(|base| self.acknowledge(config, base, psn, ecn)), complete)
     }
 
     fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32, ack_request: bool) -> Option<Reply> {
         self.trimmed_request |= ack_request;
-        Some(Nack { cumulative: self.cumulative, psn, tag }.into())
+        Some(Reply { cumulative: self.cumulative, psn, tag, nack: true, ..Reply::default() })
     }
 
     #[inline]
@@ -189,7 +190,7 @@ impl Receiving for UetReceiver {
         }
         (self.unacknowledged, self.due) = (0, Time::MAX);
         let base = self.pending.1.saturating_sub(SPAN - 1);
-        Some(self.acknowledge(config, base, Ack::OF_TIMER, self.marked).into())
+        Some(self.acknowledge(config, base, Reply::OF_TIMER, self.marked))
     }
 
     fn cumulative(&self) -> u64 {

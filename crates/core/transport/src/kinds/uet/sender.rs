@@ -1,7 +1,7 @@
 //! The sender of a flow (specification 7.10): a window, selective retransmission, a timeout per packet.
 
 use super::{
-    Ack, FIRST_OF_STREAM, FIRST_SPAN, Nack, UetConfig,
+    FIRST_OF_STREAM, FIRST_SPAN, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
 };
 use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
@@ -27,17 +27,6 @@ struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() == 16);
-
-/// Effect of a NACK.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NackOutcome {
-    /// The packet was in flight and will be retransmitted.
-    pub lost: bool,
-    /// Packets newly acknowledged by the NACK's cumulative PSN.
-    pub packets: u32,
-    /// Everything is acknowledged.
-    pub done: bool,
-}
 
 /// Round-trip statistics for a measured timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,40 +105,9 @@ pub struct UetSender {
     queue: VecDeque<u64>,
     cc: CongestionControl,
     retransmitted: u64,
-    timeouts: u64,
 }
 
 impl UetSender {
-    /// Creates the sender of `size` payload bytes over a path of base round trip `base_rtt`.
-    pub fn new(config: &UetConfig, base_rtt: Time, size: u64) -> Self {
-        let packets = config.packets(size);
-        // Rings grow with the packets under way: no window that a scenario or a peer states takes memory.
-        let span = config.window_packets().min(packets).min(FIRST_SPAN);
-        let slots = span.next_power_of_two();
-        let cc = CongestionControl::new(&config.cc, config.longest_rtt.unwrap_or(base_rtt));
-        UetSender {
-            ring: vec![Slot::default(); slots as usize].into_boxed_slice(),
-            mask: slots - 1,
-            cumulative: 0,
-            next_psn: 0,
-            packets,
-            last_payload: (size - (packets - 1) * config.mtu) as u32,
-            lost: 0,
-            in_flight: 0,
-            cwnd: cc.cwnd(),
-            oldest: Time::ZERO,
-            rto: config.rto,
-            round_trips: RoundTrips::default(),
-            last_sent: Time::ZERO,
-            tail: Tail::Idle,
-            acked: PsnSet::new(span),
-            queue: VecDeque::new(),
-            cc,
-            retransmitted: 0,
-            timeouts: 0,
-        }
-    }
-
     #[inline]
     fn payload(&self, config: &UetConfig, psn: u64) -> u32 {
         if psn + 1 == self.packets { self.last_payload } else { config.mtu as u32 }
@@ -243,17 +201,12 @@ impl UetSender {
         (packets, bytes)
     }
 
-    /// Processes an ACK.
-    pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> AckOutcome {
-        self.on_ack_over(config, now, ack, None, None)
-    }
-
-    /// Processes an ACK; `path_rtt` and `measured` as in [`Sending::on_reply`].
-    pub fn on_ack_over(
+    #[inline]
+    fn on_ack(
         &mut self,
         config: &UetConfig,
         now: Time,
-        ack: &Ack,
+        ack: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> AckOutcome {
@@ -262,7 +215,7 @@ impl UetSender {
         let rtt = measured.or_else(since);
         self.note_round_trip(config, rtt);
         let rtt = if measured.is_some() { rtt.map(|rtt| config.base_rtt_shift.adjust(rtt)) } else { rtt };
-        let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
+        let (packets, bytes) = self.take(config, ack.cumulative, ack.cumulative + u64::from(ack.offset), ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
             let (ecn, in_flight) = (ack.ecn, self.in_flight);
@@ -315,20 +268,18 @@ impl UetSender {
         }
     }
 
-    /// Processes a NACK.
-    pub fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Nack) -> NackOutcome {
+    fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Reply) -> AckOutcome {
         let (packets, bytes) = self.take(config, nack.cumulative, nack.cumulative, 0);
         if packets > 0 {
             self.cc.on_progress(bytes + u64::from(packets) * config.header);
         }
         let known = nack.psn >= self.cumulative && nack.psn < self.next_psn;
-        let lost = known && self.slot(nack.psn).state == State::InFlight;
-        if lost {
+        if known && self.slot(nack.psn).state == State::InFlight {
             let bytes = self.lose(config, nack.psn);
             self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             self.cwnd = self.cc.cwnd();
         }
-        NackOutcome { lost, packets, done: self.is_done() }
+        AckOutcome { trimmed: true, done: self.is_done(), ..AckOutcome::default() }
     }
 
     fn lose(&mut self, config: &UetConfig, psn: u64) -> u64 {
@@ -377,16 +328,7 @@ impl UetSender {
         }
     }
 
-    /// Returns the window in bytes on the wire.
-    pub fn cwnd(&self) -> u64 {
-        self.cwnd
-    }
-    /// Number of packets that timed out.
-    pub fn timeouts(&self) -> u64 {
-        self.timeouts
-    }
-    /// Returns `true` if everything is acknowledged.
-    pub fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.cumulative == self.packets
     }
 }
@@ -395,11 +337,35 @@ impl Sending for UetSender {
     type Config = UetConfig;
 
     fn new(config: &UetConfig, _rate: Rate, base_rtt: Time, size: u64, _now: Time) -> Self {
-        UetSender::new(config, base_rtt, size)
+        let packets = config.packets(size);
+        // Rings grow with the packets under way: no window that a scenario or a peer states takes memory.
+        let span = config.window_packets().min(packets).min(FIRST_SPAN);
+        let slots = span.next_power_of_two();
+        let cc = CongestionControl::new(&config.cc, config.longest_rtt.unwrap_or(base_rtt));
+        UetSender {
+            ring: vec![Slot::default(); slots as usize].into_boxed_slice(),
+            mask: slots - 1,
+            cumulative: 0,
+            next_psn: 0,
+            packets,
+            last_payload: (size - (packets - 1) * config.mtu) as u32,
+            lost: 0,
+            in_flight: 0,
+            cwnd: cc.cwnd(),
+            oldest: Time::ZERO,
+            rto: config.rto,
+            round_trips: RoundTrips::default(),
+            last_sent: Time::ZERO,
+            tail: Tail::Idle,
+            acked: PsnSet::new(span),
+            queue: VecDeque::new(),
+            cc,
+            retransmitted: 0,
+        }
     }
 
-    fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time, first: u64) -> Self {
-        let full = UetSender::new(config, base_rtt, FIRST_OF_STREAM * config.mtu);
+    fn of_stream(config: &UetConfig, rate: Rate, base_rtt: Time, now: Time, first: u64) -> Self {
+        let full = UetSender::new(config, rate, base_rtt, FIRST_OF_STREAM * config.mtu, now);
         UetSender { packets: first, cumulative: first, next_psn: first, last_payload: config.mtu as u32, ..full }
     }
 
@@ -413,11 +379,10 @@ impl Sending for UetSender {
         measured: Option<Time>,
     ) -> AckOutcome {
         if !reply.nack {
-            return self.on_ack_over(config, now, &(*reply).into(), path_rtt, measured);
+            return self.on_ack(config, now, reply, path_rtt, measured);
         }
         self.note_round_trip(config, measured);
-        let done = self.on_nack(config, now, &(*reply).into()).done;
-        AckOutcome { trimmed: true, done, ..AckOutcome::default() }
+        self.on_nack(config, now, reply)
     }
 
     fn allowed(&self, _config: &UetConfig, _now: Time) -> (Option<u64>, Option<Rate>) {
@@ -516,7 +481,6 @@ impl Sending for UetSender {
                 continue;
             }
             let bytes = self.lose(config, psn);
-            self.timeouts += 1;
             last_lost = last_lost.max(Some(slot.sent_at));
             self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             timed_out(psn, slot.tag);
@@ -594,15 +558,15 @@ mod tests {
                 sender.send(&config, Time::from_us(10 * psn), 1 + psn as u32 % 2);
             }
             // Of the packets before 2 only packet 0 has its tag; it left 20 us earlier.
-            let ack = Ack { cumulative: 0, bitmap_base: 0, bitmap: 0b100, psn: 2, tag: 1, ecn: false };
-            let acked = sender.on_ack(&config, Time::from_us(50), &ack);
+            let ack = Reply { bitmap: 0b100, psn: 2, tag: 1, ..Reply::default() };
+            let acked = sender.on_reply(&config, Time::from_us(50), &ack, None, None);
             assert_eq!((acked.packets, acked.lost), (1, lost));
             let next = sender.peek(&config).unwrap();
             assert_eq!((next.psn, next.retransmission), if lost == 1 { (0, true) } else { (5, false) });
             // The ACK of a retransmission does not reveal other losses: they may have been sent before or after.
             sender.send(&config, Time::from_us(60), 2);
-            let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b10, psn: 0, tag: 2, ecn: false };
-            assert_eq!(sender.on_ack(&config, Time::from_us(70), &ack).lost, 0);
+            let ack = Reply { cumulative: 1, bitmap: 0b10, tag: 2, ..Reply::default() };
+            assert_eq!(sender.on_reply(&config, Time::from_us(70), &ack, None, None).lost, 0);
         }
     }
 
@@ -616,16 +580,16 @@ mod tests {
         }
         let stamped = |us| Some(Time::from_us(us));
         // Packet 0 took 100 us; packets 1, 2 and the ACK of 3 are lost. Two round trips after the last packet was sent:
-        let ack = Ack { cumulative: 1, bitmap_base: 1, psn: 0, ..Ack::default() };
-        sender.on_ack_over(&config, Time::from_us(100), &ack, None, stamped(100));
+        let ack = Reply { cumulative: 1, ..Reply::default() };
+        sender.on_reply(&config, Time::from_us(100), &ack, None, stamped(100));
         assert_eq!(sender.deadline(&config), Some(Time::from_us(3 + 2 * 100)));
         let mut lost = Vec::new();
         sender.on_timer(&config, Time::from_us(203), &mut |psn, tag| lost.push((psn, tag)));
         let segment = sender.send(&config, Time::from_us(203), 9);
         assert_eq!((segment.psn, segment.retransmission, &lost[..]), (3, true, &[][..]));
         assert_eq!(sender.deadline(&config), Some(Time::from_us(1000)), "the timeout of packets 1 and 2, about");
-        let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b100, psn: 3, tag: 9, ecn: false };
-        sender.on_ack_over(&config, Time::from_us(303), &ack, None, stamped(100));
+        let ack = Reply { cumulative: 1, bitmap: 0b100, psn: 3, tag: 9, ..Reply::default() };
+        sender.on_reply(&config, Time::from_us(303), &ack, None, stamped(100));
         sender.on_timer(&config, sender.deadline(&config).unwrap().max(Time::from_us(303)), &mut |psn, tag| {
             lost.push((psn, tag));
         });
@@ -638,15 +602,15 @@ mod tests {
         let config = config();
         let mut sender = of_stream(&config);
         sender.append(&config, 5);
-        let ack = |psn: u64| Ack { cumulative: psn + 1, bitmap_base: psn + 1, psn, ..Ack::default() };
+        let ack = |psn: u64| Reply { cumulative: psn + 1, psn, ..Reply::default() };
         let us = |sender: &UetSender, from: u64| (sender.deadline(&config).unwrap() - Time::from_us(from)).as_us();
         sender.send(&config, Time::ZERO, 0);
         assert_eq!(us(&sender, 0), 120.0, "before anything is measured: the least");
         // 100 us: deviation 50, timeout 100 + 4 * 50. The same again: 37.5, 250.
-        sender.on_ack(&config, Time::from_us(100), &ack(0));
+        sender.on_reply(&config, Time::from_us(100), &ack(0), None, None);
         sender.send(&config, Time::from_us(100), 0);
         assert_eq!(us(&sender, 100), 300.0);
-        sender.on_ack(&config, Time::from_us(200), &ack(1));
+        sender.on_reply(&config, Time::from_us(200), &ack(1), None, None);
         sender.send(&config, Time::from_us(200), 0);
         assert_eq!(us(&sender, 200), 250.0);
         let mut lost = Vec::new();
@@ -658,7 +622,7 @@ mod tests {
         assert_eq!(us(&sender, 950), 1000.0);
         // A retransmission yields no sample by itself, but a timestamp does: 20 us; smoothed 90, deviation 48.125.
         let stamped = Some(Time::from_us(20));
-        sender.on_ack_over(&config, Time::from_us(970), &ack(2), None, stamped);
+        sender.on_reply(&config, Time::from_us(970), &ack(2), None, stamped);
         sender.send(&config, Time::from_us(970), 0);
         assert_eq!(us(&sender, 970), 90.0 + 4.0 * 48.125);
     }
