@@ -202,29 +202,6 @@ fn alike(graph: &Graph, rounds: &[Time]) -> Option<(Time, Time)> {
 }
 
 impl Graph {
-    /// Returns the number of paths of `routes`, each parallel cable counted, to a switch with hosts; at most `u64::MAX`.
-    pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
-        let goal = to.0 - self.hosts;
-        let mut ways = vec![0u64; self.switches() as usize];
-        let mut level = vec![from.0 - self.hosts];
-        ways[level[0] as usize] = 1;
-        // Every hop is one nearer to the goal, so a level is complete before the next begins.
-        while !level.is_empty() && level[0] != goal {
-            let mut next = Vec::new();
-            for switch in level {
-                for link in routes.towards(switch, goal).links {
-                    let other = (self.link(*link).to.0 - self.hosts) as usize;
-                    if ways[other] == 0 {
-                        next.push(other as u32);
-                    }
-                    ways[other] = ways[other].saturating_add(ways[switch as usize]);
-                }
-            }
-            level = next;
-        }
-        ways[goal as usize]
-    }
-
     /// Returns at most `most` shortest paths between two hosts, in port order.
     pub fn paths(&self, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
         let (from, to) = (self.edge_switch(src), self.edge_switch(dst));

@@ -89,15 +89,13 @@ impl Topology {
         self.nic_rate().bytes_in(self.max_base_rtt(data, ack))
     }
 
-    /// Returns [`Guide::base_rtt`]; `None` if the topology has no guided paths.
-    pub fn guided_base_rtt(&self, packet: u64, ack: u64) -> Option<Time> {
-        Some(self.guide()?.base_rtt(self, packet, ack))
-    }
-
     /// Returns the round trip that windows are sized for: over the longest guided path if there are any (Spritz §V-A), else
     /// the largest base round trip.
     pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
-        self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))
+        match self.guide() {
+            Some(guide) => guide.base_rtt(self, packet, ack),
+            None => self.max_base_rtt(packet, ack),
+        }
     }
 
     /// Returns the bandwidth-delay product in bytes: NIC rate times [`Topology::window_rtt`].

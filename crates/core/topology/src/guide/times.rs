@@ -133,7 +133,7 @@ impl Guide {
                 };
                 match guided {
                     true => self.visit(from, to, &mut |_, ports| see(ports)),
-                    false => self.default_path(from, to, &mut see),
+                    false => see(self.default_path(from, to).ports()),
                 }
                 if longest == bound {
                     return bound;
