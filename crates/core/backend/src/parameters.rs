@@ -168,8 +168,8 @@ parameters! {
 pub const TRIMMED_SIZE: u16 = 64;
 
 impl FabricParameters {
-    /// Defaults of `roce-irn` and `roce-lossless`: a switch with one shared buffer and DCQCN's marking.
-    fn roce(pfc: bool) -> Self {
+    /// Defaults of `roce-irn` and, with `pfc`, of `roce-lossless`: a switch with one shared buffer and DCQCN's marking.
+    pub fn roce(pfc: bool) -> Self {
         FabricParameters {
             shared_buffer: Bytes(9 << 20),
             control_limit: BytesOrBdp::Bytes(u64::from(u32::MAX)),
@@ -193,32 +193,19 @@ impl FabricParameters {
         }
     }
 
-    fn recorded(self) -> Self {
-        FabricParameters { recorded: true, flow_keys: FlowKeys::UdpPorts, ideal_fct: IdealFct::RttAndBytes, ..self }
+    /// Defaults of `conweave-ns3-irn` and, with `pfc`, of `conweave-ns3-lossless`.
+    pub fn conweave(pfc: bool) -> Self {
+        FabricParameters {
+            recorded: true,
+            flow_keys: FlowKeys::UdpPorts,
+            ideal_fct: IdealFct::RttAndBytes,
+            pfc_pause: if pfc { Never::Value(Time::from_us(5)) } else { Never::Never },
+            ..FabricParameters::roce(pfc)
+        }
     }
 
     /// Returns the bytes of a pause frame: the least Ethernet frame (IEEE 802.1Qbb), 43 in the recorded model.
     pub fn pfc_frame(&self) -> u16 {
         if self.recorded { 43 } else { 64 }
-    }
-
-    /// Defaults of the profile `roce-irn`.
-    pub fn roce_irn() -> Self {
-        FabricParameters::roce(false)
-    }
-
-    /// Defaults of the profile `roce-lossless`.
-    pub fn roce_lossless() -> Self {
-        FabricParameters::roce(true)
-    }
-
-    /// Defaults of the profile `conweave-ns3-irn`.
-    pub fn conweave_irn() -> Self {
-        FabricParameters::roce(false).recorded()
-    }
-
-    /// Defaults of the profile `conweave-ns3-lossless`.
-    pub fn conweave_lossless() -> Self {
-        FabricParameters { pfc_pause: Never::Value(Time::from_us(5)), ..FabricParameters::roce(true).recorded() }
     }
 }

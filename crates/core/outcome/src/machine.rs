@@ -69,7 +69,8 @@ impl MachineLoad {
         };
         let offered_share = share(sending - lost, sending);
         let late_share = [late(&sends), late(&receives)].into_iter().flatten().max_by(f64::total_cmp);
-        let is_over = offered_share.zip(late_share).map(|(offered, late)| is_bound(offered, late));
+        let is_over = |(offered, late)| offered < MIN_OFFERED_SHARE || late > MAX_LATE_SHARE;
+        let is_over = offered_share.zip(late_share).map(is_over);
         MachineLoad {
             asked_bps: rate(|endpoint| endpoint.offered_bytes, sending - lost),
             offered_bps: rate(|endpoint| endpoint.offered_bytes, sending),
@@ -80,10 +81,6 @@ impl MachineLoad {
             is_bound: is_over.filter(|over| *over || is_complete),
         }
     }
-}
-
-fn is_bound(offered_share: f64, late_share: f64) -> bool {
-    offered_share < MIN_OFFERED_SHARE || late_share > MAX_LATE_SHARE
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(super) fn seal_control(state: &mut Endpoint, peer: u32, control: &Control, o
 fn seal(state: &mut Endpoint, peer: u32, out: &mut Vec<u8>) {
     let Some(own) = &state.settings.key else { return };
     let known = state.peers.get_mut(peer as usize).and_then(Option::as_mut);
-    if header::is_greeting_datagram(out) {
+    if header::is_greeting(out[1]) {
         let mac = |bytes: &[u8]| match known {
             Some(known) => known.greeting_keys(own).sending().mac(bytes),
             None => GreetingKeys::new(own, None).sending().mac(bytes),

@@ -23,12 +23,8 @@ pub(super) fn with_covered<R>(header: &[u8], take: impl FnOnce(&[u8]) -> R) -> O
     Some(take(into))
 }
 
-pub(super) fn is_greeting(kind: u8) -> bool {
+pub(crate) fn is_greeting(kind: u8) -> bool {
     kind == HELLO || kind == WELCOME || kind == RETRY
-}
-
-pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
-    datagram.get(1).is_some_and(|kind| is_greeting(*kind))
 }
 
 /// Returns header bytes before authentication, and the offset of the check.

@@ -55,7 +55,7 @@ mod packet;
 mod tests;
 mod write;
 
-pub(crate) use check::{authenticate, crc32c_of, is_greeting_datagram};
+pub(crate) use check::{authenticate, crc32c_of, is_greeting};
 pub use check::{crc32c, reseal};
 pub use format::{
     ACK_BYTES, COOKIE_BYTES, Cookie, DATA_HEADER, ECHO_BYTES, MAX_HEADER, SEAL, SEAL_ALL, TAG_BYTES, Tag, VERSION,

@@ -119,7 +119,8 @@ impl Graph<'_> {
             (Place::Message, _, false) => Some(sender(edge.cause)),
             (Place::Message | Place::None | Place::Receive(None, _), ..) => None,
         };
-        let mut schedule = Schedule::unordered();
+        let mut schedule = Schedule::default();
+        schedule.is_unordered = true;
         let mut busy: BTreeMap<(u32, u8), Time> = BTreeMap::new();
         let at_once = (Time::ZERO, None);
         for op in 0..self.ops.len() as u32 {
@@ -150,7 +151,7 @@ impl Graph<'_> {
             let of = &mut computations[rank as usize];
             *of = time.max(*of);
         }
-        schedule.set_computations(computations);
+        schedule.compute = computations;
         schedule
     }
 }

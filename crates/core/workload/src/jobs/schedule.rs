@@ -90,23 +90,15 @@ pub struct Schedule {
     messages: Vec<u32>,
     number_of_messages: u32,
     /// Computation of each rank that computes within the schedule.
-    compute: Vec<Time>,
-    window: Option<MessageWindow>,
+    pub(crate) compute: Vec<Time>,
+    pub(crate) window: Option<MessageWindow>,
     /// First message of each channel but the first.
     channels: Vec<u32>,
-    is_unordered: bool,
+    /// Operations may come before those that they wait for.
+    pub(crate) is_unordered: bool,
 }
 
 impl Schedule {
-    /// Creates a schedule whose operations may come before those that they wait for.
-    pub(crate) fn unordered() -> Self {
-        Schedule { is_unordered: true, ..Schedule::default() }
-    }
-
-    pub(crate) fn with_window(window: Option<MessageWindow>) -> Self {
-        Schedule { window, ..Schedule::default() }
-    }
-
     /// Begins a channel: the messages that follow use connections of their own.
     pub(crate) fn begin_channel(&mut self) {
         self.channels.push(self.number_of_messages);
@@ -160,11 +152,6 @@ impl Schedule {
         self.push(rank, step, Work::Compute { time, cpu }, after)
     }
 
-    /// Sets the time that each rank computes.
-    pub(crate) fn set_computations(&mut self, of_ranks: Vec<Time>) {
-        self.compute = of_ranks;
-    }
-
     fn push(&mut self, rank: u32, step: u32, work: Work, after: &[Dependency]) -> u32 {
         let number = self.operations.len() as u32;
         let is_before = |on: &Dependency| on.operation < number && on.done != Done::Started;
@@ -183,11 +170,6 @@ impl Schedule {
     pub fn after(&self, number: usize) -> &[Dependency] {
         let from = number.checked_sub(1).map_or(0, |before| self.operations[before].dependencies);
         &self.dependencies[from as usize..self.operations[number].dependencies as usize]
-    }
-
-    /// Returns `true` if each operation comes after those that it waits for.
-    pub fn is_ordered(&self) -> bool {
-        !self.is_unordered
     }
 
     /// Returns the number of steps: that of the last one and one.

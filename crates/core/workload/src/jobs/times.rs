@@ -151,7 +151,7 @@ impl Walk<'_> {
         self.outstanding.iter_mut().for_each(BinaryHeap::clear);
         self.processors.clear();
         self.steps.fill(StepTimes::default());
-        if schedule.is_ordered() {
+        if !schedule.is_unordered {
             for at in 0..operations {
                 let (ready, cause) = self.ready(schedule, at);
                 self.operation(schedule, (at, ready, cause), first, message);

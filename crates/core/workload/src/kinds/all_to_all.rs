@@ -71,7 +71,8 @@ pub(crate) fn exchange(
     let purpose = format!("workload {} order", context.name);
     let messages = if parallel == 0 { ranks - 1 } else { parallel };
     let window = (messages < ranks - 1).then_some(MessageWindow { messages, done });
-    let mut schedule = Schedule::with_window(window);
+    let mut schedule = Schedule::default();
+    schedule.window = window;
     for rank in 0..ranks {
         let next = |step: u32| ((u64::from(rank) + u64::from(step)) % u64::from(ranks)) as u32;
         let mut peers: Vec<u32> = (1..ranks).map(next).collect();

@@ -102,10 +102,6 @@ impl TrainingStepParameters {
         Err(WorkloadError::of_key("ranks", message))
     }
 
-    fn backward(&self) -> Time {
-        self.backward.value().unwrap_or(self.forward.saturating_mul(2))
-    }
-
     fn step(&self) -> Step {
         Step {
             degrees: [self.dp, self.tp, self.pp],
@@ -114,7 +110,7 @@ impl TrainingStepParameters {
             microbatches: self.microbatches,
             activations: self.activations.0,
             gradients: self.gradients.0,
-            times: [self.forward, self.backward()],
+            times: [self.forward, self.backward.value().unwrap_or(self.forward.saturating_mul(2))],
             buckets: self.buckets,
         }
     }

@@ -170,10 +170,10 @@ pub enum Profile {
 
 pub fn roce_setup(topology: Topology, flows: FlowSet, scheme: &str, profile: Profile) -> Setup {
     let (fabric, transport) = match profile {
-        Profile::Irn => (FabricParameters::roce_irn(), RoceTransport::irn()),
-        Profile::Lossless => (FabricParameters::roce_lossless(), RoceTransport::lossless()),
-        Profile::ConweaveIrn => (FabricParameters::conweave_irn(), RoceTransport::conweave(false)),
-        Profile::ConweaveLossless => (FabricParameters::conweave_lossless(), RoceTransport::conweave(true)),
+        Profile::Irn => (FabricParameters::roce(false), RoceTransport::irn()),
+        Profile::Lossless => (FabricParameters::roce(true), RoceTransport::lossless()),
+        Profile::ConweaveIrn => (FabricParameters::conweave(false), RoceTransport::conweave(false)),
+        Profile::ConweaveLossless => (FabricParameters::conweave(true), RoceTransport::conweave(true)),
     };
     Setup { fabric, transport: TransportParameters::Roce(transport), ..setup(topology, flows, scheme) }
 }

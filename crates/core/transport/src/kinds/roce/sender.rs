@@ -124,14 +124,9 @@ impl RoceSender {
         self.restarted = now;
         self.timeout = match config.recovery {
             Recovery::GoBackN => config.rto,
-            _ if self.in_flight_bytes(config) > 3 * config.mtu => Some(config.rto_high),
+            _ if self.bytes(config, self.una, self.nxt) > 3 * config.mtu => Some(config.rto_high),
             _ => Some(config.rto_low),
         };
-    }
-
-    #[inline]
-    fn in_flight_bytes(&self, config: &RoceConfig) -> u64 {
-        self.bytes(config, self.una, self.nxt)
     }
 
     fn take(&mut self, config: &RoceConfig, reply: &Reply) {

@@ -75,10 +75,6 @@ struct Builder {
 }
 
 impl Step {
-    fn ranks_of_stage(&self) -> u32 {
-        self.degrees[0] * self.degrees[1]
-    }
-
     fn parts(&self) -> u32 {
         self.layers / self.fused
     }
@@ -93,8 +89,8 @@ impl Step {
     }
 
     pub(super) fn schedule(self) -> Schedule {
-        let [_, _, stages] = self.degrees;
-        let ranks = (self.ranks_of_stage() * stages) as usize;
+        let [replicas, tensor, stages] = self.degrees;
+        let ranks = (replicas * tensor * stages) as usize;
         let arrivals = ranks * self.microbatches as usize;
         let mut builder = Builder {
             of: self,
