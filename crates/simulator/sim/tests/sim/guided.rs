@@ -2,10 +2,6 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_lb::{
-    registry::SwitchParameters,
-    switch::ugal::{Decide, Knowledge, UgalParameters},
-};
 use anabranch_topology::{Affects, FaultKind, FaultParameters, Topology};
 use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
@@ -131,9 +127,9 @@ fn every_scheme_delivers_everything_the_same_on_every_thread_count() {
 fn ugal_may_decide_at_every_switch() {
     for graph in [dragonfly(2, 4, 2), slim_fly(5, 2)] {
         let mut setup = spritz(graph.clone(), permutation(&graph, 100_000, 1), "ugal-l");
-        for knowledge in [Knowledge::Local, Knowledge::Global] {
-            let ugal = UgalParameters { knowledge, decide: Decide::EverySwitch, ..UgalParameters::default() };
-            setup.load_balancers[0].switch = SwitchParameters::Ugal(ugal);
+        for knowledge in ["local", "global"] {
+            let keys = format!("decide=every-switch knowledge={knowledge}");
+            set_keys(setup.load_balancers[0].switch.parameters_mut(), &keys);
             assert!(run_in_every_mode(&setup, "ugal").flows.iter().all(|f| f.fct_ack.is_some()));
         }
     }
