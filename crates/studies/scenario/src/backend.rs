@@ -1,6 +1,6 @@
 //! The backends that a study can use, by name.
 
-use crate::{error::ScenarioError, scenario::Scenario};
+use crate::{Scenario, ScenarioError};
 use anabranch_backend::{Backend, Clock};
 use anabranch_sim::Simulator;
 use std::fmt;

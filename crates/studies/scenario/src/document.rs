@@ -14,6 +14,14 @@ pub fn value(raw: &Raw) -> Value {
     }
 }
 
+/// Returns a value as it is written on a command line.
+pub fn text(raw: &Raw) -> String {
+    match raw {
+        Raw::Text(text) => text.clone(),
+        other => value(other).to_string(),
+    }
+}
+
 pub(crate) fn table<const N: usize>(first: [(&str, Raw); N], parameters: &dyn Parameters) -> Table {
     let all = first.into_iter().chain(parameters.entries());
     all.map(|(key, raw)| (key.to_string(), value(&raw))).collect()

@@ -1,6 +1,6 @@
 //! Errors in a scenario or a flag. Quoted text is escaped, so a message contains no terminal control characters.
 
-use crate::tree::Place;
+use crate::Place;
 use anabranch_input::escaped;
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, NamedSource, SourceCode, SourceSpan, SpanContents,

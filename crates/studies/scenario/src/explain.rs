@@ -1,9 +1,6 @@
 //! Catalogue and explanations of schemes, topologies, keys and so on, from the registries that the reader of scenarios uses.
 
-use crate::{
-    library::READY_MADE,
-    scenario::{CompareParameters, KEYS, MeasureParameters, PROFILES, RunParameters},
-};
+use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters, library::READY_MADE, scenario::KEYS};
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Level, Parameter, Parameters, Raw, Registry};

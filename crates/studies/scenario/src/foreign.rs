@@ -1,6 +1,6 @@
 //! Recognition of files that a scenario names but that were given in place of a scenario, and the scenario to write for them.
 
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use anabranch_topology::FileFormat;
 use anabranch_workload::SizeDistribution;
 use std::path::Path;

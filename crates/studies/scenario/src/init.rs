@@ -1,9 +1,6 @@
 //! Scenarios to start from: a short one, and one with every parameter, from the declarations that read it.
 
-use crate::{
-    document,
-    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
-};
+use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters, document};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Level, Parameters, Raw};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};

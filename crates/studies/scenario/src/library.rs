@@ -1,6 +1,6 @@
 //! The ready-made scenarios, and the search for a scenario by name.
 
-use crate::{error::ScenarioError, foreign, scenario::Scenario, section::did_you_mean, tree::Tree};
+use crate::{Scenario, ScenarioError, Tree, did_you_mean, foreign};
 use anabranch_settings::{nearest, nearest_few};
 use std::path::Path;
 

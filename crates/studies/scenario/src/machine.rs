@@ -59,16 +59,9 @@ pub fn reset_peak_rss() {
 }
 
 /// Returns the processor time of all threads of this process in seconds; `None` where the system does not report it.
-#[cfg(unix)]
 pub fn cpu_seconds() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
-}
-
-/// Returns `None`: processor time is not read on this system.
-#[cfg(not(unix))]
-pub fn cpu_seconds() -> Option<f64> {
-    None
 }
 
 /// Describes system, processor and number of threads.
@@ -106,7 +99,6 @@ pub fn command() -> String {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn processor_time_passes_with_work() {
         let before = cpu_seconds().unwrap();

@@ -1,6 +1,6 @@
 //! The JSON Schema of scenario files, for editors, from the declarations that read them.
 
-use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
+use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, ValueSchema};

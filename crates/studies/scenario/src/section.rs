@@ -1,9 +1,6 @@
 //! One table of a scenario while it is read: every key is taken once, and a remaining key is an error.
 
-use crate::{
-    error::{Mistakes, ScenarioError},
-    tree::{Node, Place, Value},
-};
+use crate::{Mistakes, Node, Place, ScenarioError, tree::Value};
 use anabranch_settings::{Parameter, Parameters, Raw, Registry, SetError, Setting, nearest};
 
 /// A table being read.
@@ -85,6 +82,13 @@ impl<'t> Section<'t> {
             _ => None,
         };
         Err(did_you_mean(error, near))
+    }
+
+    /// Takes a word that must be one of `choices`, and returns its meaning.
+    pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&'static str, T)]) -> Result<Option<T>, ScenarioError> {
+        let words: Vec<&'static str> = choices.iter().map(|choice| choice.0).collect();
+        let found = self.word(key, &words)?;
+        Ok(choices.iter().find(|choice| Some(choice.0) == found).map(|choice| choice.1))
     }
 
     /// Takes `kind`, one of a registry, with its default parameters.

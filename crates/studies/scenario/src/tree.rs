@@ -1,6 +1,6 @@
 //! A scenario as a tree of values with their origin: the file or a command-line flag.
 
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use anabranch_input::{escaped, masked};
 use anabranch_settings::Raw;
 use miette::NamedSource;

@@ -1,12 +1,6 @@
 //! Coverage of the intervals and error rate of the tests by simulation, 10,000 draws each.
 
-use crate::{
-    family::{Method, Tested, against},
-    intervals::Range,
-    ranking::Pairs,
-    sequential::Sequential,
-    statistics::Estimate,
-};
+use crate::{Estimate, Method, Pairs, Range, Sequential, Tested, against};
 use anabranch_random::Stream;
 use statrs::distribution::{ContinuousCDF, Gamma, Normal};
 

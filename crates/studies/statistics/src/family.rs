@@ -2,12 +2,8 @@
 //! variances allow it.
 
 use crate::{
-    intervals::{level_of, seeds_needed},
-    sequential::Sequential,
-    statistics::{
-        CONFIDENCE, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, standard_deviation, t_quantile,
-        two_sided,
-    },
+    CONFIDENCE, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Sequential, Test, holm, intervals::level_of, mean,
+    seeds_needed, standard_deviation, statistics::two_sided, t_quantile,
 };
 use serde::{Serialize, Serializer};
 

@@ -1,6 +1,6 @@
 //! Confidence intervals of means with a bounded range, and the number of seeds that decides a difference.
 
-use crate::statistics::{Estimate, SIGNIFICANCE, t_quantile};
+use crate::{Estimate, SIGNIFICANCE, t_quantile};
 
 /// Range of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]

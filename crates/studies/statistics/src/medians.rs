@@ -1,9 +1,6 @@
 //! Medians over seeds, for values with a heavy tail: distribution-free intervals and a distribution-free test.
 
-use super::{
-    quantile,
-    statistics::{CONFIDENCE, MIN_PAIRS, Test},
-};
+use super::{CONFIDENCE, MIN_PAIRS, Test, quantile};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 /// Returns the median with the interval between two order statistics that covers it with a probability of 95 % or more,

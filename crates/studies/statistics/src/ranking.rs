@@ -1,9 +1,9 @@
 //! Significance tests between schemes: paired differences of all pairs, one family per metric, and the groups that tie.
 
 use crate::{
+    PairedDifference, SIGNIFICANCE, Sequential, Test,
     family::{looks, separated_p},
-    sequential::Sequential,
-    statistics::{PairedDifference, SIGNIFICANCE, Test, holm},
+    holm,
 };
 
 /// Tests of all pairs of schemes on a metric.

@@ -1,6 +1,6 @@
 //! Comparisons that add seeds until their differences are decided, with the correction that this needs.
 
-use crate::statistics::SIGNIFICANCE;
+use crate::SIGNIFICANCE;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::E;
 

@@ -1,7 +1,7 @@
 //! Bounds of clocks and tables of results: larger numbers are refused before the run rather than when its results are written.
 
-use super::workload::Workload;
-use crate::{error::ScenarioError, tree::Tree};
+use super::Workload;
+use crate::{ScenarioError, Tree};
 use anabranch_backend::Setup;
 use anabranch_topology::{BasePaths, LinkId, Topology};
 use anabranch_workload::{Flow, MAX_NUMBER, Medium};

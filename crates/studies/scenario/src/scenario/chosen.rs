@@ -1,6 +1,6 @@
 //! Flows named in `[measure]`: those that are traced, and those that give a time series.
 
-use crate::{error::ScenarioError, tree::Tree};
+use crate::{ScenarioError, Tree};
 use anabranch_settings::{InvalidValue, Raw, Setting, nearest};
 use anabranch_topology::{Topology, is_like};
 use anabranch_workload::FlowSet;
@@ -102,10 +102,7 @@ fn numbers_of(choice: &ChosenFlows, flows: &FlowSet, topology: &Topology) -> Res
             let has = |hosts: &[u32], host: u32| hosts.binary_search(&host).is_ok();
             let between = all().filter(|(_, flow)| has(&sources, flow.src) && has(&targets, flow.dst));
             let found: Vec<u32> = between.map(|(number, _)| number).collect();
-            match found.is_empty() {
-                true => Err(format!("no flow goes from {from} to {to}")),
-                false => Ok(found),
-            }
+            if found.is_empty() { Err(format!("no flow goes from {from} to {to}")) } else { Ok(found) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Flows that can never finish: every packet hashes over an element that is down for good and that no table avoids.
 
 use super::{Scenario, fault::NAMED};
-use crate::backend::BackendEntry;
+use crate::BackendEntry;
 use anabranch_backend::{FctKind, Measure, RunOptions, Setup};
 use anabranch_outcome::FlowRow;
 use anabranch_topology::{Fault, FaultAction, Link, LinkId, NodeId};

@@ -1,7 +1,7 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and checks of their combination.
 
 use crate::document;
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use crate::{ScenarioError, Section, Tree};
 use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling};
 use anabranch_settings::{About, ControlOr, Each, Parameters, Raw, Setting};
 use anabranch_topology::Affects;

@@ -1,11 +1,6 @@
 //! `[[fault]]`: links and switches that fail, with their times.
 
-use crate::{
-    document,
-    error::{Mistakes, ScenarioError},
-    section::Section,
-    tree::Tree,
-};
+use crate::{Mistakes, ScenarioError, Section, Tree, document};
 use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, NodeId, Topology};

@@ -1,7 +1,7 @@
 //! Jobs whose flows have rows although the run is to keep none (`measure.flow_rows`).
 
-use super::workload::Workload;
-use crate::tree::Tree;
+use super::Workload;
+use crate::Tree;
 use anabranch_backend::Setup;
 use std::collections::BTreeSet;
 

@@ -1,11 +1,6 @@
 //! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
 
-use crate::{
-    document,
-    error::{Mistakes, ScenarioError},
-    section::{Section, did_you_mean, list},
-    tree::{Node, Place, Tree, Value},
-};
+use crate::{Mistakes, Node, Place, ScenarioError, Section, Tree, did_you_mean, document, list, tree::Value};
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
     ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_host_side, check_pair, resolve,

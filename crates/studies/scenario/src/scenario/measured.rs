@@ -1,7 +1,7 @@
 //! Memory of measurements, estimated in advance from the shortest time that the run can take.
 
 use super::memory::Budget;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use anabranch_backend::{Measures, Setup};
 use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;

@@ -1,7 +1,7 @@
 //! Estimate of a run's memory before anything is built: a refusal with figures instead of an abort.
 
 use super::RunParameters;
-use crate::{error::ScenarioError, machine::memory_limit};
+use crate::{ScenarioError, machine::memory_limit};
 use anabranch_settings::Auto;
 use anabranch_topology::Scale;
 use anabranch_units::Bytes;

@@ -28,12 +28,8 @@ pub use run::{CompareParameters, FlowRows, MAX_SEEDS, MeasureParameters, RunPara
 pub use workload::Workload;
 
 use crate::{
-    backend::{BackendEntry, SIMULATOR},
-    document,
-    error::{Mistakes, ScenarioError},
-    machine::{VERSION, quoted},
-    section::{Section, did_you_mean, list},
-    tree::{Place, Tree},
+    BackendEntry, Mistakes, Place, SIMULATOR, ScenarioError, Section, Tree, VERSION, did_you_mean, document, list,
+    quoted,
 };
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};

@@ -1,7 +1,7 @@
 //! Jobs that share hosts without a request.
 
-use super::workload::Workload;
-use crate::tree::Tree;
+use super::Workload;
+use crate::Tree;
 use anabranch_backend::Setup;
 use std::collections::BTreeSet;
 

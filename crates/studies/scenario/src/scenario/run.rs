@@ -1,7 +1,7 @@
 //! `[run]`, `[measure]` and `[compare]`.
 
-use super::chosen::ChosenFlows;
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use super::ChosenFlows;
+use crate::{ScenarioError, Section, Tree};
 use anabranch_backend::{LoadBalancer, Setup};
 use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, choices, parameters};
 use anabranch_units::{Bytes, Time};

@@ -1,9 +1,6 @@
 //! Links named in `[measure]`.
 
-use crate::{
-    error::{Mistakes, ScenarioError},
-    tree::Tree,
-};
+use crate::{Mistakes, ScenarioError, Tree};
 use anabranch_topology::{LinkId, Topology};
 
 /// Resolves a list of links in `[measure]`: names, patterns, classes. Ascending, each once.

@@ -1,6 +1,6 @@
 //! `[servers]`: GPUs, NICs and scale-up networks.
 
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use crate::{ScenarioError, Section, Tree};
 use anabranch_topology::Topology;
 use anabranch_workload::{CrossRail, FlowSet, Medium, ServerParameters, WorkloadError};
 

@@ -1,12 +1,7 @@
 //! `[topology]`: its kind, the kind's parameters, and `[[topology.link]]` overrides.
 
 use super::{files::Folder, memory::Budget};
-use crate::{
-    document,
-    error::ScenarioError,
-    section::{Section, kinds},
-    tree::Tree,
-};
+use crate::{ScenarioError, Section, Tree, document, kinds};
 use anabranch_random::name_key;
 use anabranch_settings::Raw;
 use anabranch_topology::{

@@ -1,6 +1,6 @@
 //! `[transport]`: the kind, its parameters, and a table for each congestion control.
 
-use crate::{document, error::ScenarioError, section::Section, tree::Tree};
+use crate::{ScenarioError, Section, Tree, document};
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_settings::{About, Raw, SetError};

@@ -1,6 +1,6 @@
 //! `[wire]`: settings of real networks.
 
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use crate::{ScenarioError, Section, Tree};
 use anabranch_settings::SetError;
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;

@@ -1,12 +1,7 @@
 //! `[[workload]]`: its kind, the kind's parameters and the common ones.
 
-use super::{load_balancer::LoadBalancers, transport};
-use crate::{
-    document,
-    error::{Mistakes, ScenarioError},
-    section::{Both, Section, did_you_mean, kinds, list},
-    tree::{Place, Tree},
-};
+use super::{LoadBalancers, transport};
+use crate::{Mistakes, Place, ScenarioError, Section, Tree, did_you_mean, document, kinds, list, section::Both};
 use anabranch_backend::FabricParameters;
 use anabranch_backend::LoadBalancer;
 use anabranch_settings::{Parameters, Raw, nearest};
