@@ -1,7 +1,10 @@
 //! Every citation of the specification, in sources, scenarios, pages and `anabranch explain`, leads to a section of
 //! `docs/specification.md` or of the pages beneath it.
 
-use anabranch_scenario::explain::{CatalogueKind, Explanation, catalogue, find};
+use anabranch_scenario::{
+    CatalogueKind, Explanation,
+    explain::{catalogue, find},
+};
 use regex_lite::Regex;
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,7 @@
 //! `check` names the flows that can never finish, before a run.
 
 use anabranch_backend::RunOptions;
-use anabranch_scenario::{backend::SIMULATOR, scenario::Scenario, tree::Tree};
+use anabranch_scenario::{SIMULATOR, Scenario, Tree};
 
 fn warnings(text: &str) -> (Vec<String>, usize) {
     let tree = Tree::parse("dead.toml", text).expect("TOML");

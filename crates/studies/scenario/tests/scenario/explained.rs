@@ -1,7 +1,7 @@
 //! `explain` shows the defaults that a scenario with the name has.
 
 use anabranch_lb::registry::ALIASES;
-use anabranch_scenario::{explain::find, scenario::Scenario, tree::Tree};
+use anabranch_scenario::{Scenario, Tree, explain::find};
 use anabranch_settings::Raw;
 use std::path::Path;
 

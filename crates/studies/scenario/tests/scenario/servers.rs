@@ -1,7 +1,7 @@
 //! `[servers]`: what it makes of traffic, and errors with place and remedy.
 
 use anabranch_backend::Setup;
-use anabranch_scenario::{ScenarioError, backend::SIMULATOR, library::load, scenario::Scenario, tree::Tree};
+use anabranch_scenario::{SIMULATOR, Scenario, ScenarioError, Tree, load};
 use anabranch_workload::Medium;
 use std::path::Path;
 

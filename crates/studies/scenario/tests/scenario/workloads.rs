@@ -1,7 +1,7 @@
 //! Workloads for Dragonfly and Slim Fly on the networks of Spritz, and a collective that runs.
 
 use anabranch_backend::Setup;
-use anabranch_scenario::{ScenarioError, scenario::Scenario, tree::Tree};
+use anabranch_scenario::{Scenario, ScenarioError, Tree};
 use anabranch_workload::{Flow, Start};
 use std::{collections::BTreeSet, path::Path};
 
