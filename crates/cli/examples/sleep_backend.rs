@@ -5,7 +5,7 @@
 use anabranch_backend::{
     Backend, FlowOutcome, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup, flow_rows,
 };
-use anabranch_scenario::backend::{BackendEntry, SIMULATOR};
+use anabranch_scenario::{BackendEntry, SIMULATOR};
 use anabranch_units::Time;
 use anabranch_workload::Start;
 use std::{

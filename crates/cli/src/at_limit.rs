@@ -2,16 +2,10 @@
 
 /// Ends the process, without handlers that could allocate.
 pub fn exit_at_once(code: i32) -> ! {
-    #[cfg(unix)]
     #[allow(unsafe_code)]
     // SAFETY: ends the process.
     unsafe {
         nix::libc::_exit(code)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = code;
-        std::process::abort()
     }
 }
 

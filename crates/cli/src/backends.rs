@@ -1,16 +1,10 @@
 //! Backends of the program, and their selection on the command line.
 
 use crate::{
-    arguments::{BackendArguments, ScenarioArguments},
+    BackendArguments, Failure, ScenarioArguments,
     commands::{nccl, request::load},
-    failure::Failure,
 };
-use anabranch_scenario::{
-    ScenarioError,
-    backend::{BackendEntry, SIMULATOR},
-    library,
-    scenario::Scenario,
-};
+use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError, library};
 use anabranch_settings::nearest;
 
 /// Backends of the program `anabranch`, the default first.

@@ -1,6 +1,6 @@
 //! Completions of values: scenarios, load balancers, keys, metrics, papers. The shell requests them from the program.
 
-use anabranch_scenario::explain::{self, CatalogueKind};
+use anabranch_scenario::{CatalogueKind, explain};
 use anabranch_settings::{Level, ValueSchema};
 use clap::{Command, builder::StyledStr};
 use clap_complete::{

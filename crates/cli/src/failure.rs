@@ -2,7 +2,7 @@
 
 use anabranch_results::ReportError;
 use anabranch_scenario::ScenarioError;
-use anabranch_study::error::RunError;
+use anabranch_study::RunError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::io::IsTerminal;
 

@@ -17,10 +17,18 @@ mod printing;
 mod progress;
 mod table;
 
+pub(crate) use arguments::{
+    BackendArguments, EntryArguments, Format, MAX_THREADS, ProgressMode, RunOptions, ScenarioArguments,
+};
 pub use backends::BACKENDS;
+pub(crate) use backends::{Schemes, scenario_on, select_backends};
 pub use commands::topology_of;
+pub(crate) use failure::Failure;
+pub(crate) use printing::{count, is_quiet, millions, note, print, print_json, stderr_width, table, width, wrapped};
+pub(crate) use progress::{INTERRUPTED, NumberedProgress, ProgressDisplay};
+pub(crate) use table::Table;
 
-use anabranch_scenario::backend::BackendEntry;
+use anabranch_scenario::BackendEntry;
 use clap::{
     CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},

@@ -1,6 +1,6 @@
 //! Standard output and standard error, and their widths.
 
-use crate::table::Table;
+use crate::Table;
 use anabranch_input::{escaped, is_plain};
 use std::{
     io::{ErrorKind, IsTerminal, Write},
@@ -85,10 +85,7 @@ pub(crate) fn note(text: &str) {
     }
     let text = &escaped(text);
     // Each message is one line for scripts.
-    match std::io::stderr().is_terminal() {
-        true => print_error(&wrapped(text, stderr_width())),
-        false => print_error(text),
-    }
+    if std::io::stderr().is_terminal() { print_error(&wrapped(text, stderr_width())) } else { print_error(text) }
 }
 
 pub(crate) fn print_error(text: &str) {

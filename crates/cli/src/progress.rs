@@ -1,9 +1,6 @@
 //! Progress of runs: a status line on a terminal, else at most one line every 10 s.
 
-use crate::{
-    arguments::ProgressMode,
-    printing::{is_quiet, note, print_error, stderr_width},
-};
+use crate::{ProgressMode, is_quiet, note, printing::print_error, stderr_width};
 use anabranch_study::{Observer, Progress, hold};
 use anabranch_units::Time;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -33,7 +30,6 @@ const SIGNAL_DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// Handles SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`). The second signal ends the process at once.
 pub(crate) fn handle_signals() {
-    #[cfg(unix)]
     let ignores_hangup = hangup::is_ignored();
     let first: Mutex<Option<Instant>> = Mutex::new(None);
     let _ = ctrlc::set_handler(move || {
@@ -61,14 +57,12 @@ pub(crate) fn handle_signals() {
             }
         });
     });
-    #[cfg(unix)]
     if ignores_hangup {
         hangup::ignore();
     }
 }
 
 /// SIGHUP, which `ctrlc` handles even where it was ignored.
-#[cfg(unix)]
 #[allow(unsafe_code)]
 mod hangup {
     use nix::sys::signal::{SigHandler, Signal, signal};

@@ -1,6 +1,6 @@
 //! Tables that fit the terminal: long text is wrapped, then the least important columns are hidden and listed.
 
-use crate::printing::{width, wrapped};
+use crate::{width, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table as Drawing, TableStyle};
 
 /// Only the header is underlined.

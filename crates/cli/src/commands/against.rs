@@ -1,18 +1,9 @@
 //! `compare --against`: what changed since an earlier comparison.
 
-use crate::{
-    failure::Failure,
-    printing::{note, print, width, wrapped},
-    table::Table,
-};
+use crate::{Failure, Table, note, print, width, wrapped};
 use anabranch_report::{Change, ChangeRow, Changes, Comparison};
 use anabranch_results::{Manifest, ResultKind, Summary, check_results, read_runs, significant_digits};
-use anabranch_scenario::{
-    ScenarioError,
-    backend::BackendEntry,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-};
+use anabranch_scenario::{BackendEntry, COMMIT, Scenario, ScenarioError, VERSION};
 use std::{collections::BTreeMap, path::Path};
 use toml::{Table as Toml, Value};
 
@@ -62,10 +53,10 @@ pub(super) fn earlier(
             "give the --out directory of compare or run".into(),
         );
     }
-    if manifest.backend() != backend.name {
+    if manifest.backend != backend.name {
         return wrong(
-            format!("its runs are of the backend `{}`, these of `{}`", manifest.backend(), backend.name),
-            format!("run this comparison with --backend {}", manifest.backend()),
+            format!("its runs are of the backend `{}`, these of `{}`", manifest.backend, backend.name),
+            format!("run this comparison with --backend {}", manifest.backend),
         );
     }
     let (was, is) = (flat(&manifest.scenario), flat(&scenario.to_toml()));

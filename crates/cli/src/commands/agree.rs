@@ -6,26 +6,13 @@ use super::{
     run::print_result_paths,
 };
 use crate::{
-    arguments::{BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
-    backends::{Schemes, scenario_on, select_backends},
-    complete,
-    failure::Failure,
-    printing::{note, print, print_json, width, wrapped},
-    progress::ProgressDisplay,
-    table::Table,
+    BackendArguments, EntryArguments, Failure, Format, ProgressDisplay, RunOptions, ScenarioArguments, Schemes, Table,
+    complete, note, print, print_json, scenario_on, select_backends, width, wrapped,
 };
-use anabranch_report::{
-    Agreement, Side,
-    metric::{Metric, MetricError},
-    write_agreement,
-};
+use anabranch_report::{Agreement, MetricError, Side, metric::Metric, write_agreement};
 use anabranch_results::{Inputs, significant_digits};
-use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
-use anabranch_study::{
-    compare::{ComparePlan, Permission, Request, draw},
-    hold::Hold,
-    place::{Place, begin_backends},
-};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
+use anabranch_study::{ComparePlan, Hold, Permission, Place, Request, begin_backends, draw};
 use serde_json::json;
 use std::path::Path;
 
@@ -144,10 +131,7 @@ pub(super) fn compare_backends(
     let unlike = unlike(scenario, backends)?;
     let options = requested.options;
     let agreement = write_and_print_agreement(&sides, schemes, metric, unlike, &directory, inputs, options)?;
-    match requested.strict {
-        true => unfinished(&open).map(|()| agreement),
-        false => Ok(agreement),
-    }
+    if requested.strict { unfinished(&open).map(|()| agreement) } else { Ok(agreement) }
 }
 
 /// Returns what each backend does otherwise than a simulation of `scenario`.

@@ -1,15 +1,10 @@
-use crate::{
-    arguments::{Format, MAX_THREADS},
-    failure::Failure,
-    printing::{count, millions, note, print, print_json, width, wrapped},
-    table::Table,
-};
+use crate::{Failure, Format, MAX_THREADS, Table, count, millions, note, print, print_json, width, wrapped};
 use anabranch_backend::RunError;
 use anabranch_bench::simulator::{
     BARRIER_NS, BenchError, CASES, Case, CaseResult, HOSTS_FOR_TWO_THREADS, LARGE, Predicted, SMALL, Timed, measure,
     median, predict,
 };
-use anabranch_scenario::machine::{COMMIT, VERSION, machine};
+use anabranch_scenario::{COMMIT, VERSION, machine::machine};
 use serde_json::{Value, json};
 
 #[derive(Debug, clap::Args)]
@@ -41,10 +36,7 @@ pub(crate) struct Bench {
 
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     let threads = super::request::threads_or_cores(Some(arguments.threads));
-    let cases = match arguments.small {
-        true => SMALL,
-        false => CASES,
-    };
+    let cases = if arguments.small { SMALL } else { CASES };
     let requested = |case: &&Case| arguments.cases.is_empty() || arguments.cases.iter().any(|name| name == case.name);
     let cases = cases.iter().filter(requested).chain(arguments.large.then_some(&LARGE));
     let (mut all, mut predicted) = (Vec::new(), Vec::new());

@@ -1,13 +1,11 @@
 use super::request::{load, threads_or_cores};
 use crate::{
-    arguments::{Format, MAX_THREADS, ProgressMode, ScenarioArguments},
-    failure::Failure,
-    printing::{print, print_json, table, width, wrapped},
-    progress::ProgressDisplay,
+    Failure, Format, MAX_THREADS, ProgressDisplay, ProgressMode, ScenarioArguments, print, print_json, table, width,
+    wrapped,
 };
 use anabranch_report::{METRICS, Metric, below_bound};
 use anabranch_results::Summary;
-use anabranch_scenario::{ScenarioError, backend::SIMULATOR};
+use anabranch_scenario::{SIMULATOR, ScenarioError};
 use anabranch_study::{
     Observer,
     limits::{Bounds, bounds_of, reference, reference_words},

@@ -1,12 +1,6 @@
 //! `list` and `explain`.
 
-use crate::{
-    arguments::Format,
-    complete,
-    failure::Failure,
-    printing::{print, print_json, width},
-    table::Table,
-};
+use crate::{Failure, Format, Table, complete, print, print_json, width};
 use anabranch_report::Term;
 use anabranch_scenario::explain;
 use anabranch_settings::Level;

@@ -1,11 +1,6 @@
 use super::request::load;
-use crate::{
-    arguments::{BackendArguments, Format, ScenarioArguments},
-    backends::select_backends,
-    failure::Failure,
-    printing::{note, print, print_json},
-};
-use anabranch_scenario::backend::BackendEntry;
+use crate::{BackendArguments, Failure, Format, ScenarioArguments, note, print, print_json, select_backends};
+use anabranch_scenario::BackendEntry;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]

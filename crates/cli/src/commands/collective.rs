@@ -2,17 +2,13 @@
 
 #[cfg(target_os = "linux")]
 use super::collective_testbed::RankHosts;
-use crate::{
-    arguments::Format,
-    commands::nccl,
-    failure::Failure,
-    printing::{count, note, print, print_json, table},
-    progress::INTERRUPTED,
-};
+use crate::{Failure, Format, INTERRUPTED, commands::nccl, count, note, print, print_json, table};
 use anabranch_collective::{
     plan::{CollectiveKind, KINDS},
-    rank::{self, Element, Row},
-    run::{self, InjectedFailure, JobError, Outcome, Settings},
+    rank,
+    rank::{Element, Row},
+    run,
+    run::{InjectedFailure, JobError, Outcome, Settings},
 };
 use anabranch_results::{Inputs, OutputFile};
 use anabranch_units::{Bytes, Time};

@@ -1,10 +1,10 @@
 //! `collective` on a testbed: each rank on its own host, and the counters of the leaves' uplinks.
 
 use super::collective::Uplink;
-use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
+use crate::{Failure, ScenarioArguments, commands::request::load};
 use anabranch_testbed::{
-    PortCount, Role, TestbedPlan, dropped,
-    standing::{self, Action, RunningTestbed, Tied},
+    PortCount, Role, TestbedPlan, dropped, standing,
+    standing::{Action, RunningTestbed, Tied},
 };
 use std::ffi::OsString;
 

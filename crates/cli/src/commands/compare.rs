@@ -4,27 +4,17 @@ use super::{
     plan_runs::{Seen, ended, run_plan},
     request::{directory, request, require_finished, runs_failed, stem},
     run::print_result_paths,
-    until_decided::{self, run_until_decided},
+    until_decided,
+    until_decided::run_until_decided,
 };
 use crate::{
-    arguments::{BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
-    backends::{Schemes, scenario_on, select_backends},
-    failure::Failure,
-    printing::{note, print, print_json, width, wrapped},
+    BackendArguments, EntryArguments, Failure, Format, RunOptions, ScenarioArguments, Schemes, note, print, print_json,
+    scenario_on, select_backends, width, wrapped,
 };
 use anabranch_report::{Assertion, Checked, JunitCase, junit};
 use anabranch_results::{Inputs, OutputFile};
-use anabranch_scenario::{
-    ScenarioError,
-    backend::{BackendEntry, SIMULATOR},
-    scenario::Scenario,
-};
-use anabranch_study::{
-    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request, draw},
-    hold::Hold,
-    limits::limits,
-    place::Place,
-};
+use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError};
+use anabranch_study::{ComparePlan, Compared, ComputeLimits, Hold, Permission, Place, Request, draw, limits::limits};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

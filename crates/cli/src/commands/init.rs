@@ -1,9 +1,5 @@
 use super::catalogue::levels;
-use crate::{
-    complete,
-    failure::Failure,
-    printing::{note, print},
-};
+use crate::{Failure, complete, note, print};
 use anabranch_results::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, init, library::READY_MADE};
 use anabranch_settings::nearest_few;

@@ -38,8 +38,8 @@ mod wire;
 
 pub use topology::topology_of;
 
-use crate::{failure::Failure, printing::print_json};
-use anabranch_scenario::{backend::BackendEntry, schema};
+use crate::{Failure, print_json};
+use anabranch_scenario::{BackendEntry, schema};
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Simulate, compare and run load balancing for RDMA and Ultra Ethernet

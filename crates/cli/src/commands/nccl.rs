@@ -1,6 +1,6 @@
 //! `nccl`: the network plugin for NCCL.
 
-use crate::{failure::Failure, printing::print};
+use crate::{Failure, print};
 use anabranch_results::{Inputs, OutputFile, disk};
 use clap::{Args, Subcommand};
 use std::{

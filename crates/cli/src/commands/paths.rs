@@ -1,10 +1,6 @@
 //! `paths`: routes of UDP port pairs, discovered by TTL.
 
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{count, note, print, print_json, table},
-};
+use crate::{Failure, Format, count, note, print, print_json, table};
 use anabranch_wire::{
     paths::{Hop, LabelPath, PathError, PathRequest, address, describe, discover, groups},
     resolve,

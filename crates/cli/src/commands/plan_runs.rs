@@ -1,12 +1,9 @@
 //! Runs of a plan, of one comparison or of several after each other.
 
 use super::request::{runs_failed, threads};
-use crate::{arguments::RunOptions, failure::Failure, printing::note, progress::ProgressDisplay};
-use anabranch_scenario::scenario::Scenario;
-use anabranch_study::{
-    compare::{ComparePlan, Compared, Permission},
-    place::Place,
-};
+use crate::{Failure, ProgressDisplay, RunOptions, note};
+use anabranch_scenario::Scenario;
+use anabranch_study::{ComparePlan, Compared, Permission, Place};
 use std::collections::BTreeSet;
 
 /// Runs whose notes were printed, if several plans are run after each other.

@@ -1,16 +1,10 @@
 //! `view --record`: runs again, with series and a trace, what was run without them.
 
 use super::request::available_threads;
-use crate::{arguments::ProgressMode, failure::Failure, printing::note, progress::ProgressDisplay};
+use crate::{Failure, ProgressDisplay, ProgressMode, note};
 use anabranch_results::{Frame, Manifest, read_summary};
-use anabranch_scenario::backend::SIMULATOR;
-use anabranch_study::{
-    Observer,
-    compare::Permission,
-    rerun::{Recorded, recorded},
-    results::run,
-    single::Single,
-};
+use anabranch_scenario::SIMULATOR;
+use anabranch_study::{Observer, Permission, Recorded, Single, rerun::recorded, results::run};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,11 +1,7 @@
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{note, print, print_json},
-};
+use crate::{Failure, Format, note, print, print_json};
 use anabranch_report::{FigureStyle, report_styled};
 use anabranch_results::{Manifest, check_results};
-use anabranch_study::hold::Hold;
+use anabranch_study::Hold;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,17 +1,13 @@
 use super::request::{directory, runs_failed, threads};
 use crate::{
-    arguments::{self, Format, RunOptions},
-    complete,
-    failure::Failure,
-    printing::{note, print, print_json, table, width},
-    progress::NumberedProgress,
+    Failure, Format, NumberedProgress, RunOptions, arguments, complete, note, print, print_json, table, width,
 };
 use anabranch_claims::{
     ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
     StudyPlan, claim_sets, pages, summary_text,
 };
 use anabranch_scenario::ScenarioError;
-use anabranch_study::sweep::Again;
+use anabranch_study::Again;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -88,7 +84,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     }
     let settings = settings(arguments);
     let due = reproduction.due(&output, &settings);
-    let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.len());
+    let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.total());
     let outcome = reproduction.execute(&output, &settings, &watch);
     watch.watch.close();
     let outcome = outcome?;
@@ -189,7 +185,7 @@ fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reprodu
                         "cpu_seconds": cost.seconds })
             })
             .collect();
-        print_json(&json!({ "scale": reproduction.scale.word(), "studies": studies, "runs": reproduction.len(),
+        print_json(&json!({ "scale": reproduction.scale.word(), "studies": studies, "runs": reproduction.total(),
                             "missing": missing, "repeated": repeated, "cpu_seconds": seconds, "directory": output.to_string_lossy() }));
         return Ok(());
     }
@@ -206,7 +202,7 @@ fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reprodu
         })
         .collect();
     print(&table(&["paper", "study", "runs", "missing", "CPU hours"], &rows));
-    let (runs, scale) = (reproduction.len(), reproduction.scale.word());
+    let (runs, scale) = (reproduction.total(), reproduction.scale.word());
     print(&format!(
         "\n{scale} scale: {runs} runs, {missing} missing in {}; about {:.2} CPU hours, {:.0} minutes on {threads} threads\n",
         output.display(),

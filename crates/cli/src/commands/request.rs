@@ -1,18 +1,9 @@
 //! The scenario, load balancers, threads and directory that the command line requests.
 
-use crate::{
-    arguments::{EntryArguments, RunOptions, ScenarioArguments},
-    failure::Failure,
-    printing::note,
-};
+use crate::{EntryArguments, Failure, RunOptions, ScenarioArguments, note};
 use anabranch_results::Summary;
-use anabranch_scenario::{
-    ScenarioError,
-    backend::{BackendEntry, SIMULATOR},
-    library,
-    scenario::Scenario,
-};
-use anabranch_study::compare::Request;
+use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError, library};
+use anabranch_study::Request;
 use std::{path::PathBuf, sync::Once};
 
 pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
@@ -35,10 +26,7 @@ pub(crate) fn request(arguments: &EntryArguments) -> Request {
 
 /// Prefix of the result directory of a scenario on `backend`.
 pub(crate) fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
-    match *backend == SIMULATOR {
-        true => scenario.stem.clone(),
-        false => format!("{}-{}", scenario.stem, backend.name),
-    }
+    if *backend == SIMULATOR { scenario.stem.clone() } else { format!("{}-{}", scenario.stem, backend.name) }
 }
 
 pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {

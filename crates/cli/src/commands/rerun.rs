@@ -1,15 +1,7 @@
 use super::verify::{findings_table, integrity_failure};
-use crate::{
-    arguments::{Format, MAX_THREADS, ProgressMode},
-    failure::Failure,
-    printing::{note, print, print_json, table},
-    progress::ProgressDisplay,
-};
+use crate::{Failure, Format, MAX_THREADS, ProgressDisplay, ProgressMode, note, print, print_json, table};
 use anabranch_results::{Finding, FindingKind, ReportError, is_data, verify};
-use anabranch_study::{
-    Observer,
-    rerun::{self, Recorded},
-};
+use anabranch_study::{Observer, Recorded, rerun};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,6 @@
 //! `anabranch results`: result directories below a directory.
 
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{note, print, print_json},
-    table::Table,
-};
+use crate::{Failure, Format, Table, note, print, print_json};
 use anabranch_report::{Listed, index_page, is_index_page, list_results};
 use anabranch_results::{Inputs, OutputFile, files_of};
 use anabranch_scenario::ScenarioError;

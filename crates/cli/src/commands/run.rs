@@ -3,24 +3,12 @@ use super::{
     request::{directory, require_finished, stem, threads_of_run},
 };
 use crate::{
-    arguments::{BackendArguments, Format, RunOptions, ScenarioArguments},
-    backends::{Schemes, scenario_on, select_backends},
-    failure::Failure,
-    printing::{count, millions, note, print, print_json, width, wrapped},
-    progress::ProgressDisplay,
-    table::Table,
+    BackendArguments, Failure, Format, ProgressDisplay, RunOptions, ScenarioArguments, Schemes, Table, count, millions,
+    note, print, print_json, scenario_on, select_backends, width, wrapped,
 };
-use anabranch_results::{FlowSummary, Inputs, OutputDir, Summary, disk::disk_use, numbers::bytes};
-use anabranch_scenario::{
-    backend::{BackendEntry, SIMULATOR},
-    scenario::Scenario,
-};
-use anabranch_study::{
-    Observer,
-    compare::{Permission, Request},
-    pcap::{Captured, Captures},
-    single::Single,
-};
+use anabranch_results::{FlowSummary, Inputs, OutputDir, Summary, bytes, disk_use};
+use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario};
+use anabranch_study::{Captured, Captures, Observer, Permission, Request, Single};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -186,8 +174,8 @@ fn text(summary: &Summary) -> String {
     );
     let speed = match &summary.datapath {
         Some(datapath) => wire_speed(summary, datapath),
-        None if summary.backend() == SIMULATOR.name => simulation_speed(summary),
-        None => format!("Took {:.2} s on `{}`.", summary.simulated_s, summary.backend()),
+        None if summary.backend == SIMULATOR.name => simulation_speed(summary),
+        None => format!("Took {:.2} s on `{}`.", summary.simulated_s, summary.backend),
     };
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }

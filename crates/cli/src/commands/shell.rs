@@ -1,10 +1,6 @@
 //! `completions` and `man`, which follow from the definitions of the commands.
 
-use crate::{
-    complete,
-    failure::Failure,
-    printing::{note, print},
-};
+use crate::{Failure, complete, note, print};
 use anabranch_results::{Inputs, OutputFile, disk};
 use clap::{Args, Command};
 use std::path::PathBuf;

@@ -1,16 +1,9 @@
 use crate::{
-    arguments::{Format, ProgressMode},
-    complete,
-    failure::Failure,
-    printing::{count, is_quiet, note, print, print_json, stderr_width, table},
-    progress::INTERRUPTED,
+    Failure, Format, INTERRUPTED, ProgressMode, complete, count, is_quiet, note, print, print_json, stderr_width, table,
 };
-use anabranch_scenario::{
-    ScenarioError,
-    machine::{COMMIT, VERSION},
-};
+use anabranch_scenario::{COMMIT, ScenarioError, VERSION};
 use anabranch_soak::{Failed, FailureKind, Request, Restrictions, SoakOutcome, SoakProgress, again, soak as draw};
-use anabranch_study::hold::Hold;
+use anabranch_study::Hold;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::{

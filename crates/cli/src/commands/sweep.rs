@@ -4,25 +4,15 @@ use super::{
     run::print_result_paths,
 };
 use crate::{
-    arguments::{self, BackendArguments, EntryArguments, Format, RunOptions, ScenarioArguments},
-    backends::select_backends,
-    complete,
-    failure::Failure,
-    printing::{note, print, print_json, width, wrapped},
-    progress::{INTERRUPTED, NumberedProgress},
-    table::Table as Drawn,
+    BackendArguments, EntryArguments, Failure, Format, INTERRUPTED, NumberedProgress, RunOptions, ScenarioArguments,
+    arguments, complete, note, print, print_json, select_backends, table::Table as Drawn, width, wrapped,
 };
 use anabranch_report::{Side, Sweep as Table};
-use anabranch_results::{Inputs, Plan, numbers::bytes};
-use anabranch_scenario::{
-    ScenarioError,
-    backend::{BackendEntry, SIMULATOR},
-    library,
-};
+use anabranch_results::{Inputs, Plan, bytes};
+use anabranch_scenario::{BackendEntry, SIMULATOR, ScenarioError, library};
 use anabranch_study::{
-    compare::Request,
-    place::{Place, begin_backends},
-    sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
+    Again, Options, Place, Request, begin_backends, sweep,
+    sweep::{DryRun, SweepFile, Swept, over},
 };
 use serde_json::{Value, json};
 use std::{path::Path, sync::atomic::Ordering, time::Duration};
@@ -344,7 +334,6 @@ fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: 
     ended(swept)
 }
 
-/// Fails if a point of the sweep has unfinished flows.
 /// Returns a line per point and scheme with unfinished flows.
 fn unfinished_points(swept: &Swept) -> Vec<String> {
     let Some((table, _)) = &swept.table else { return Vec::new() };

@@ -1,8 +1,4 @@
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{print, print_json},
-};
+use crate::{Failure, Format, print, print_json};
 use anabranch_report::export_perfetto;
 use anabranch_results::{OutputFile, check_results, files_of};
 use serde_json::json;

@@ -5,19 +5,11 @@ use super::{
     plan_runs::{Seen, run_plan},
     request::request,
 };
-use crate::{failure::Failure, printing::note};
+use crate::{Failure, note};
 use anabranch_results::Plan;
-use anabranch_scenario::{
-    ScenarioError,
-    backend::BackendEntry,
-    scenario::{MAX_SEEDS, Scenario},
-};
+use anabranch_scenario::{BackendEntry, MAX_SEEDS, Scenario, ScenarioError};
 use anabranch_statistics::{MIN_PAIRS, Sequential};
-use anabranch_study::{
-    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
-    limits::limits,
-    place::Place,
-};
+use anabranch_study::{ComparePlan, Compared, ComputeLimits, Permission, Place, Request, limits::limits};
 use std::path::Path;
 
 /// Seeds of the first test, unless `--seeds` names them.

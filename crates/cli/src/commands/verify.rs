@@ -1,8 +1,4 @@
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{count, print, print_json, table},
-};
+use crate::{Failure, Format, count, print, print_json, table};
 use anabranch_results::{Finding, FindingKind, Verified, verify as check};
 use serde_json::json;
 use std::path::{Path, PathBuf};

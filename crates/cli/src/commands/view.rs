@@ -1,12 +1,8 @@
 use super::record::record;
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{print, print_json},
-};
+use crate::{Failure, Format, print, print_json};
 use anabranch_report::{viewed_runs, write_view, write_view_into};
 use anabranch_results::{Inputs, OutputFile, check_results, check_runs, files_of};
-use anabranch_study::hold::Hold;
+use anabranch_study::Hold;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,11 +1,8 @@
 //! Changes of a comparison since an earlier one: per scheme, workload and metric.
 
-use crate::comparison::{ALL, Comparison, METRICS, Metric};
-use anabranch_results::{
-    numbers::{significant_digits, significant_digits_trimmed},
-    summary::{RunStatus, Summary},
-};
-use anabranch_statistics::statistics::{PairedDifference, SIGNIFICANCE, holm};
+use crate::{ALL, Comparison, METRICS, Metric};
+use anabranch_results::{RunStatus, Summary, significant_digits, significant_digits_trimmed};
+use anabranch_statistics::{PairedDifference, SIGNIFICANCE, holm};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,12 +1,9 @@
 //! Checks of a comparison for scripts: `prime.slowdown_p99 < 2`.
 
-use crate::{
-    comparison::{ALL, Comparison},
-    metric::{Metric, MetricError, RunData},
-};
-use anabranch_results::{error::ReportError, summary::Summary};
+use crate::{ALL, Comparison, MetricError, RunData, metric::Metric};
+use anabranch_results::{ReportError, Summary};
 use anabranch_settings::nearest;
-use anabranch_statistics::statistics::mean;
+use anabranch_statistics::mean;
 use std::{collections::BTreeMap, iter, path::PathBuf};
 
 /// A statement `LEFT OP RIGHT` about the means of a comparison.

@@ -1,9 +1,6 @@
 //! Slowdown by flow size: the bins, quantiles and intervals of the reports' figure and of Python's.
 
-use anabranch_statistics::{
-    intervals::Range,
-    statistics::{Estimate, quantile},
-};
+use anabranch_statistics::{Estimate, Range, quantile};
 
 /// Number of bins if flows have many sizes.
 const BINS: usize = 20;

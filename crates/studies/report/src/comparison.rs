@@ -1,19 +1,7 @@
 //! `comparison.csv`: comparison of several schemes over several seeds.
 
-use anabranch_results::{
-    FctKind, declared,
-    limits::Limits,
-    manifest::ColumnEntry,
-    rows,
-    summary::{FlowSummary, RunStatus, Summary},
-};
-use anabranch_statistics::{
-    family::{Method, Tested, against},
-    intervals::Range,
-    ranking::Pairs,
-    sequential::Sequential,
-    statistics::Estimate,
-};
+use anabranch_results::{ColumnEntry, FctKind, FlowSummary, Limits, RunStatus, Summary, declared, rows};
+use anabranch_statistics::{Estimate, Method, Pairs, Range, Sequential, Tested, against};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

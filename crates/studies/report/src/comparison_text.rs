@@ -1,12 +1,6 @@
-use crate::{
-    comparison::{ALL, Comparison, ComparisonRow},
-    wording::{self, INTERVAL, LETTERS, undecided},
-};
-use anabranch_results::{
-    FctKind,
-    numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
-};
-use anabranch_statistics::family::Method;
+use crate::{ALL, Comparison, ComparisonRow, INTERVAL, LETTERS, undecided, wording};
+use anabranch_results::{FctKind, letters, percent_change, significant_digits, significant_digits_trimmed};
+use anabranch_statistics::Method;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use textwrap::WordSplitter::NoHyphenation;
 

@@ -10,13 +10,8 @@ pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
 pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
 use anabranch_results::{
-    error::ReportError,
-    manifest::Manifest,
-    meta::LinkFault,
-    numbers::{seconds_trimmed, significant_digits, significant_digits_trimmed},
-    read::{read_runs, runs_of},
-    summary::{FlowCounts, Summary},
-    tables::Frame,
+    FlowCounts, Frame, LinkFault, Manifest, REPEAT_RUN, ReportError, Summary, read_runs, runs_of, seconds_trimmed,
+    significant_digits, significant_digits_trimmed,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -259,30 +254,28 @@ impl Dataset {
     /// Reads as [`Dataset::read`]; `known` are the sums of the only run's series.
     pub(crate) fn read_with(dir: &Path, known: Option<&SeriesSums>) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
-        let mut summaries: Vec<(PathBuf, Summary)> =
-            read_runs(dir)?.into_iter().map(|(summary, path)| (path, summary)).collect();
+        let mut summaries = read_runs(dir)?;
         if summaries.is_empty() {
             return Err(ReportError::NoResults { path: dir.to_path_buf() });
         }
-        let all: Vec<Summary> = summaries.iter().map(|(_, summary)| summary.clone()).collect();
-        let manifest = manifest.unwrap_or_else(|| described_by(&all));
+        let manifest = manifest.unwrap_or_else(|| described_by(&summaries));
         let mut names = manifest.schemes.clone();
-        for summary in &all {
+        for (summary, _) in &summaries {
             if !names.contains(&summary.scheme) {
                 names.push(summary.scheme.clone());
             }
         }
-        summaries.sort_by_key(|(_, summary)| summary.seed);
+        let workloads: BTreeSet<&String> = summaries.iter().flat_map(|(summary, _)| summary.workloads.keys()).collect();
+        let workloads = workloads.into_iter().cloned().collect();
+        summaries.sort_by_key(|(summary, _)| summary.seed);
         let seeds_of = |scheme: &str| -> BTreeSet<u64> {
-            summaries.iter().filter(|(_, s)| s.scheme == scheme).map(|(_, s)| s.seed).collect()
+            summaries.iter().filter(|(s, _)| s.scheme == scheme).map(|(s, _)| s.seed).collect()
         };
         let sets: Vec<BTreeSet<u64>> = names.iter().map(|name| seeds_of(name)).filter(|set| !set.is_empty()).collect();
         let compared = sets.iter().skip(1).fold(sets[0].clone(), |common, set| &common & set);
-        let workloads: BTreeSet<&String> = all.iter().flat_map(|summary| summary.workloads.keys()).collect();
-        let workloads = workloads.into_iter().cloned().collect();
         let mut reader = Reader { workloads, missing: BTreeSet::new(), known };
         let mut schemes: Vec<SchemeRuns> = names.into_iter().map(|name| SchemeRuns { name, runs: vec![] }).collect();
-        for (path, summary) in &summaries {
+        for (summary, path) in &summaries {
             if !compared.is_empty() && !compared.contains(&summary.seed) {
                 continue;
             }
@@ -294,7 +287,7 @@ impl Dataset {
         let load = align(&mut schemes);
         let mut all: Vec<Summary> = vec![];
         for scheme in &schemes {
-            all.extend(summaries.iter().filter(|(_, s)| s.scheme == scheme.name).map(|(_, s)| s.clone()));
+            all.extend(summaries.iter().filter(|(s, _)| s.scheme == scheme.name).map(|(s, _)| s.clone()));
         }
         Ok(Dataset {
             manifest,
@@ -394,14 +387,14 @@ impl Dataset {
     }
 }
 
-fn described_by(runs: &[Summary]) -> Manifest {
-    let Some(first) = runs.first() else { return Manifest::default() };
+fn described_by(runs: &[(Summary, PathBuf)]) -> Manifest {
+    let first = &runs[0].0;
     Manifest {
         name: first.scenario.clone(),
         version: first.version.clone(),
         commit: first.commit.clone(),
         threads: first.threads,
-        wall_s: runs.iter().map(|run| run.wall_s).sum(),
+        wall_s: runs.iter().map(|(run, _)| run.wall_s).sum(),
         ..Manifest::default()
     }
 }
@@ -422,11 +415,7 @@ impl Reader<'_> {
             let promised = named.files.iter().any(|file| files.contains(&file.name));
             if promised && !files.iter().any(|file| there(file)) {
                 let found = format!("its manifest lists rows of `{table}`, but the file is missing");
-                return Err(ReportError::content(
-                    dir,
-                    found,
-                    "repeat the run, or restore the file; nothing was written",
-                ));
+                return Err(ReportError::content(dir, found, REPEAT_RUN));
             }
         }
         let (flows, tail) = self.flows(dir, summary)?;
@@ -453,12 +442,9 @@ impl Reader<'_> {
         let columns = [&["size_bytes", "slowdown", "measured", "workload"], tail::COLUMNS, &PART_COLUMNS].concat();
         let Some(frame) = self.frame(dir, "flows", &columns)? else { return Ok((vec![], vec![])) };
         if frame.rows() as u64 != summary.all.flows.total {
-            let found = format!(
-                "{} rows of `flows`, but `summary.json` counts {} flows",
-                frame.rows(),
-                summary.all.flows.total
-            );
-            return Err(ReportError::content(dir, found, "repeat the run, or restore the file; nothing was written"));
+            let (rows, flows) = (frame.rows(), summary.all.flows.total);
+            let found = format!("{rows} rows of `flows`, but `summary.json` counts {flows} flows");
+            return Err(ReportError::content(dir, found, REPEAT_RUN));
         }
         let numbers: BTreeMap<&str, u16> = self.workloads.iter().map(String::as_str).zip(0..).collect();
         let (sizes, slowdowns) = (frame.integers("size_bytes"), frame.reals("slowdown"));
@@ -537,15 +523,8 @@ impl Reader<'_> {
         };
         let links: Vec<LinkPoint> = (0..frame.rows()).map(link).collect();
         // A column that the backend does not measure counts as missing.
-        type IsKnown = fn(&LinkPoint) -> bool;
-        let known: [(&str, IsKnown); 4] = [
-            ("queue_mean_bytes", |link| link.queue_mean_bytes.is_some()),
-            ("queue_p99_bytes", |link| link.queue_p99_bytes.is_some()),
-            ("queue_max_bytes", |link| link.queue_max_bytes.is_some()),
-            ("queue_mean_packets", |link| link.queue_mean_packets.is_some()),
-        ];
-        for (column, is_known) in known {
-            if !links.iter().all(is_known) {
+        for column in ["queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes", "queue_mean_packets"] {
+            if frame.reals(column).contains(&None) || frame.integers(column).contains(&None) {
                 self.missing.insert(("links".into(), column.into()));
             }
         }

@@ -1,13 +1,9 @@
-use crate::{
-    comparison::{ALL, Comparison, ComparisonRow, Metric},
-    wording::needed,
-};
+use crate::{ALL, Comparison, ComparisonRow, Metric, wording::needed};
 use anabranch_outcome::Collective;
 use anabranch_results::{
-    numbers::{bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands},
-    summary::{GroupSummary, Summary},
+    GroupSummary, Summary, bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands,
 };
-use anabranch_statistics::statistics::MIN_PAIRS;
+use anabranch_statistics::MIN_PAIRS;
 
 /// Means further apart than this share are not called a tie, even if the seeds are too few to separate them.
 const TIE: f64 = 0.1;

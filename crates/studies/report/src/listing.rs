@@ -1,13 +1,8 @@
 //! Result directories below a directory: what each has, and a page that shows all.
 
-use crate::{comparison::Comparison, headline::headlines, page::parts};
+use crate::{Comparison, headlines, page::parts};
 use anabranch_results::{
-    error::ReportError,
-    manifest::{Manifest, ResultKind},
-    names::{MANIFEST, PAGE},
-    numbers::significant_digits,
-    read::{read_runs, read_summary},
-    summary::{RunStatus, Summary},
+    MANIFEST, Manifest, PAGE, ReportError, ResultKind, RunStatus, Summary, read_runs, read_summary, significant_digits,
 };
 use minijinja::{Value, context};
 use std::{
@@ -107,7 +102,7 @@ fn listed(dir: &Path, path: &Path, manifest: &Manifest) -> Listed {
         status: if damage.is_empty() { status(manifest, &runs) } else { damage },
         version: manifest.version.clone(),
         commit: manifest.commit.clone(),
-        backend: manifest.backend().to_string(),
+        backend: manifest.backend.clone(),
         headline: headline(manifest, &runs),
         has_page: dir.join(PAGE).is_file(),
     }

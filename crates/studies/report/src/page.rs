@@ -10,17 +10,11 @@ mod queues;
 pub(crate) mod setup;
 mod tables;
 
-use crate::{
-    comparison::Comparison,
-    dataset::Dataset,
-    figures::{Drawn, FigureFiles, colours},
-    headline,
-};
+use crate::{Comparison, Dataset, Drawn, FigureFiles, colours, headline};
 use anabranch_outcome::Balance;
 use anabranch_results::{
-    error::ReportError,
-    numbers::{bytes, seconds, significant_digits, significant_digits_trimmed, thousands},
-    summary::{ConservationSummary, Summary},
+    ConservationSummary, ReportError, Summary, bytes, seconds, significant_digits, significant_digits_trimmed,
+    thousands,
 };
 use minijinja::{Value, context};
 
@@ -48,7 +42,7 @@ pub(crate) fn render(
     let single = if comparison.is_none() { first } else { None };
     let page = context! {
         title => &m.name,
-        backend => m.backend(),
+        backend => &m.backend,
         simulated => first.is_none_or(Summary::is_simulated),
         comparison => comparison.is_some(),
         schemes => data.schemes.iter().zip(colours(&data.names())).map(|(s, colour)| context! { name => &s.name, colour => colour, seeds => seeds_of(&s.name).len() }).collect::<Vec<_>>(),

@@ -1,21 +1,13 @@
 use crate::{
+    Caption, Comparison, Dataset, Figure, FigureFiles, FigureStyle, SeriesSums,
     agreement::report_agreement,
-    comparison::Comparison,
-    dataset::{Dataset, SeriesSums},
-    figures::{Caption, Figure, FigureFiles, FigureStyle, PAGE_LAYOUT, draw_all, stage_style, style_folder},
-    page,
+    figures::{PAGE_LAYOUT, draw_all},
+    page, stage_style, style_folder,
     sweep::report_sweep_styled,
     view::with_link,
 };
 use anabranch_results::{
-    error::ReportError,
-    json::to_json,
-    limit_files::read_limits,
-    manifest::{FileEntry, Manifest},
-    names::{PAGE, SUMMARY, VIEW},
-    output::OutputDir,
-    plan::Plan,
-    staging::Staging,
+    FileEntry, Manifest, OutputDir, PAGE, Plan, ReportError, SUMMARY, Staging, VIEW, read_limits, to_json,
 };
 use std::path::{Path, PathBuf};
 

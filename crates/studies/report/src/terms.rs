@@ -1,7 +1,7 @@
 //! Columns, keys and metrics of results with their meanings, for `explain`.
 
-use crate::{comparison::Comparison, comparison::METRICS};
-use anabranch_results::{summary::Summary, tables::TABLES};
+use crate::{Comparison, METRICS};
+use anabranch_results::{Summary, TABLES};
 
 /// A column, key or metric of results.
 #[derive(Clone, Debug, PartialEq, Eq)]

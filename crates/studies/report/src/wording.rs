@@ -1,11 +1,8 @@
 //! Sentences about tests, the same in tables, pages and sweeps.
 
-use crate::comparison::{Comparison, ComparisonRow};
-use anabranch_results::{
-    numbers::{list, significant_digits_trimmed, thousands},
-    summary::RunStatus,
-};
-use anabranch_statistics::{family::Method, intervals::about_seeds, sequential::Sequential, statistics::MIN_PAIRS};
+use crate::{Comparison, ComparisonRow};
+use anabranch_results::{RunStatus, list, significant_digits_trimmed, thousands};
+use anabranch_statistics::{MIN_PAIRS, Method, Sequential, about_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Legend of intervals.

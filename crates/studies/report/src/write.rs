@@ -1,17 +1,9 @@
 //! Writing of a comparison: `comparison.csv`, `comparison.json` and the manifest over the runs of its plan.
 
-use crate::{comparison::Comparison, figures::style_folder};
+use crate::{Comparison, style_folder};
 use anabranch_results::{
-    error::ReportError,
-    json::to_json,
-    limit_files::read_limits,
-    manifest::{FileEntry, Manifest, Provenance},
-    names::{PLAN, run_name},
-    output::OutputDir,
-    plan::Plan,
-    staging::Staging,
-    store::plan_entries,
-    summary::Summary,
+    FileEntry, Manifest, OutputDir, PLAN, Plan, Provenance, ReportError, Staging, Summary, plan_entries, read_limits,
+    run_name, to_json,
     write::{described, inputs},
 };
 use std::path::Path;
@@ -54,7 +46,7 @@ pub fn write_comparison(
         seeds: comparison.seeds.clone(),
         until_decided: plan.until_decided.clone(),
         threads,
-        recorded_backend: first.map(|run| run.backend().to_string()).unwrap_or_default(),
+        backend: first.map(|run| run.backend.clone()).unwrap_or_default(),
         datapath: first.and_then(|run| run.datapath.clone()),
         longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
         machine_bound: runs.iter().filter(|run| run.is_machine_bound()).map(name).collect(),
@@ -67,7 +59,7 @@ pub fn write_comparison(
     };
     // Figures, page and gathered rows are kept until they are written again.
     if let Some(there) = staging.target().manifest() {
-        manifest.keep_entries(there);
+        manifest.keep_entries(&there.files);
         // Figures of a style are drawn on request alone: no command would replace those of other results.
         let same = there.runs == manifest.runs
             && there.schemes == manifest.schemes

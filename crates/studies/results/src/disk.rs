@@ -1,8 +1,10 @@
 //! File operations of result directories, so that a test can observe them, reject them or simulate a power failure after any.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    fs,
+    fs::File,
+    io,
+    io::Write,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -185,7 +187,6 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Makes a symbolic link `at` to `target`.
-#[cfg(unix)]
 pub fn make_link(target: &Path, at: &Path) -> io::Result<()> {
     before(&Operation::MakeLink(target, at))?;
     std::os::unix::fs::symlink(target, at)
@@ -219,10 +220,7 @@ pub fn remove_directory(path: &Path) -> io::Result<()> {
 pub fn remove_own_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => remove_own_tree(&entry.path())?,
-            false => remove_file(&entry.path())?,
-        }
+        if entry.file_type()?.is_dir() { remove_own_tree(&entry.path())? } else { remove_file(&entry.path())? }
     }
     remove_directory(path)
 }

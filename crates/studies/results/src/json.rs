@@ -1,6 +1,6 @@
 //! JSON files with their errors.
 
-use crate::error::ReportError;
+use crate::ReportError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,15 +1,6 @@
 //! Reads and writes `limits.json` of a comparison, and the limits of a store.
 
-use crate::{
-    disk,
-    error::ReportError,
-    json::{read_json, to_json},
-    limits::Limits,
-    manifest::FileEntry,
-    names::LIMITS,
-    output::OutputDir,
-    staging::Staging,
-};
+use crate::{FileEntry, LIMITS, Limits, OutputDir, ReportError, Staging, disk, read_json, to_json};
 use std::path::Path;
 
 /// Reads the limits in `dir`; `None` if there are none.

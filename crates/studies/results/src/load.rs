@@ -1,7 +1,7 @@
 //! Detection of an offered load above the network's capacity: queues grow while flows arrive, and every number depends
 //! on that time.
 
-use crate::meta::{LinkFault, RunMeta};
+use crate::{LinkFault, RunMeta};
 use anabranch_outcome::{FlowRow, LinkRow, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,12 @@
 //! `manifest.json`: origin of the results, and the meaning of every column of every file beside it.
 
 use crate::{
-    disk::Content,
-    error::ReportError,
-    json::{REMEDY, from_json, read_text, to_json},
-    names::{MANIFEST, PAGE, PLAN, SUMMARY, is_key},
-    real_run::FaultSummary,
-    rows::Key,
-    summary::RunStatus,
-    tables::Table,
+    Content, FaultSummary, Key, MANIFEST, PAGE, PLAN, ReportError, RunStatus, SUMMARY, Table, is_key,
+    json::{REMEDY, from_json, read_text},
+    to_json,
 };
 use anabranch_random::name_key;
-use anabranch_statistics::sequential::Sequential;
+use anabranch_statistics::Sequential;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -87,9 +82,9 @@ pub struct Manifest {
     /// The command line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Backend: `sim`, `testbed` ([`Manifest::backend`]).
-    #[serde(rename = "backend", skip_serializing_if = "String::is_empty")]
-    pub recorded_backend: String,
+    /// Backend: `sim`, `testbed`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub backend: String,
     /// Datapath of real packets; absent if they were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datapath: Option<String>,
@@ -242,11 +237,6 @@ const SEAL: &str = "\"seal\": \"";
 const SEAL_DIGITS: usize = 64;
 
 impl Manifest {
-    /// Returns the backend: `sim`, `testbed`.
-    pub fn backend(&self) -> &str {
-        &self.recorded_backend
-    }
-
     /// Reads the manifest of `dir`; `None` if there is none.
     ///
     /// # Errors
@@ -291,7 +281,7 @@ impl Manifest {
     }
 
     pub(crate) fn is_run_to_draw(&self) -> bool {
-        self.kind() == ResultKind::Run && self.file(PAGE).is_some_and(|page| page.content().is_none())
+        self.kind() == ResultKind::Run && self.is_undrawn()
     }
 
     /// Returns `true` if the command ended before figures and page were drawn.
@@ -314,15 +304,15 @@ impl Manifest {
     /// Returns `true` unless the name of `dir` is the hash of another run.
     pub fn is_of_run(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        !is_key(&name) || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
+        !is_key(&name) || *name == run_key(&self.scenario_hash, &self.backend, &self.commit)
     }
 
-    /// Adds the entries of finished files of `other` whose names are new.
-    pub fn keep_entries(&mut self, other: &Manifest) {
+    /// Adds those of `entries` that are of finished files and whose names are new.
+    pub fn keep_entries<'e>(&mut self, entries: impl IntoIterator<Item = &'e FileEntry>) {
         let known: BTreeSet<String> = self.files.iter().map(|file| file.name.clone()).collect();
         // A file that a command did not finish belongs to no results.
         let is_whole = |file: &&FileEntry| file.open || file.content().is_some() || file.name == PAGE;
-        self.files.extend(other.files.iter().filter(is_whole).filter(|file| !known.contains(&file.name)).cloned());
+        self.files.extend(entries.into_iter().filter(is_whole).filter(|file| !known.contains(&file.name)).cloned());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names to which the rows of a run refer by number.
 
 use anabranch_outcome::{FlowRow, FlowStatus, LinkRow, RunResult};
-use anabranch_statistics::statistics::slowdown;
+use anabranch_statistics::slowdown;
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -99,7 +99,7 @@ impl LinkFault {
 }
 
 /// Properties of a run that its rows do not contain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunMeta {
     /// Name of the scenario.
     pub scenario: String,

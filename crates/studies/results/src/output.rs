@@ -4,11 +4,7 @@
 //! or removed, no input is written to, and no link inside an output directory is followed.
 
 use crate::{
-    disk::{self, NewFile},
-    error::ReportError,
-    manifest::{Manifest, is_inside},
-    names::{MANIFEST, PAGE, SUMMARY, VIEW, is_figure},
-    tables::TABLES,
+    MANIFEST, Manifest, NewFile, PAGE, ReportError, SUMMARY, TABLES, VIEW, disk, manifest::is_inside, names::is_figure,
 };
 use std::{
     fs, io,
@@ -22,18 +18,9 @@ pub struct Inputs(Vec<(PathBuf, Identity)>);
 /// Device and inode of a file, which identify it under any name.
 type Identity = (u64, u64);
 
-#[cfg(unix)]
 fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(path: &Path) -> Option<Identity> {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    fs::canonicalize(path).ok()?.hash(&mut hasher);
-    Some((0, hasher.finish()))
 }
 
 impl Inputs {
@@ -339,12 +326,7 @@ pub struct PendingFile {
 impl PendingFile {
     /// Makes the file readable and executable for all users, as a shared object requires.
     pub fn make_executable(&self) -> io::Result<()> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(&self.hidden, fs::Permissions::from_mode(0o755))?;
-        }
-        Ok(())
+        fs::set_permissions(&self.hidden, std::os::unix::fs::PermissionsExt::from_mode(0o755))
     }
 
     /// Renames the file to its target.

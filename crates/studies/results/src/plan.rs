@@ -1,13 +1,7 @@
 //! The plan of a store: keys, values, schemes, seeds, backends, runs.
 
-use crate::{
-    error::ReportError,
-    json::read_json,
-    manifest::Manifest,
-    names::{PLAN, run_name, store_directory},
-    numbers::capital,
-};
-use anabranch_statistics::sequential::Sequential;
+use crate::{Manifest, PLAN, ReportError, capital, read_json, run_name, store_directory};
+use anabranch_statistics::Sequential;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -65,7 +59,7 @@ impl Axis {
 }
 
 /// One run of a sweep.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
     /// Index of the point.
     pub point: usize,

@@ -1,13 +1,6 @@
 //! Runs and summaries on disk.
 
-use crate::{
-    error::ReportError,
-    json::read_json,
-    names::{SUMMARY, store_directory},
-    plan::Plan,
-    plan::PlannedRun,
-    summary::Summary,
-};
+use crate::{Plan, PlannedRun, ReportError, SUMMARY, Summary, read_json, store_directory};
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,6 +1,6 @@
 //! Words about runs of real packets.
 
-use crate::numbers::significant_digits_trimmed;
+use crate::significant_digits_trimmed;
 use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, MachineLoad, OnWire};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};

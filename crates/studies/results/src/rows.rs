@@ -1,6 +1,6 @@
 //! Keys, columns and cells of CSV files.
 
-use crate::manifest::ColumnEntry;
+use crate::ColumnEntry;
 
 /// A key or column: name, type, unit, meaning. A part whose keys are declared elsewhere has an empty type.
 pub type Key = (&'static str, &'static str, &'static str, &'static str);

@@ -4,18 +4,14 @@
 //! the last rename the final manifest follows, and last the summary, which marks a run as finished. If the process ends
 //! or the power fails at any time, all files are listed, and every file with a digest is complete.
 
-use crate::{
-    disk::{self, Content, NewFile},
-    error::ReportError,
-    manifest::{FileEntry, Manifest},
-    names::{MANIFEST, PAGE, SUMMARY},
-    output::OutputDir,
-};
+use crate::{Content, FileEntry, MANIFEST, Manifest, NewFile, OutputDir, PAGE, ReportError, SUMMARY, disk};
 use fs4::FileExt;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::{self, Write},
+    fs,
+    fs::File,
+    io,
+    io::Write,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };

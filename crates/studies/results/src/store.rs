@@ -1,15 +1,8 @@
 //! Files and directories of a store of runs, of a sweep in it, and of each run.
 
 use crate::{
-    disk,
-    error::ReportError,
-    json::{read_json, to_json},
-    manifest::{FileEntry, Manifest},
-    names::{ATTEMPT, LIMITS, MANIFEST, PLAN, SUMMARY, failed_file, store_directory},
-    output::{Inputs, OutputDir},
-    plan::Plan,
-    staging::{Staging, write},
-    verify::is_intact,
+    ATTEMPT, FileEntry, Inputs, LIMITS, MANIFEST, Manifest, OutputDir, PLAN, Plan, ReportError, SUMMARY, Staging, disk,
+    failed_file, is_intact, read_json, staging::write, store_directory, to_json,
 };
 use serde::{Deserialize, Serialize};
 use std::{io::Write as _, path::Path};
@@ -60,15 +53,11 @@ pub fn write_plan(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
     let is_same = Plan::read(dir).ok().flatten().is_some_and(|there| there.is_alike(plan));
     if let Some(there) = staging.target().manifest() {
-        let kept = Manifest {
-            files: there.files.iter().filter(|file| is_same || file.open).cloned().collect(),
-            ..Manifest::default()
-        };
         if is_same {
             let until_decided = plan.until_decided.clone();
             manifest = Manifest { files: manifest.files, until_decided, ..there.clone() };
         }
-        manifest.keep_entries(&kept);
+        manifest.keep_entries(there.files.iter().filter(|file| is_same || file.open));
     }
     // Its table and page are listed before they are there.
     let table = match plan {
@@ -104,8 +93,7 @@ pub fn show_run(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
         }
         manifest.files.push(file);
     }
-    let kept = there.files.into_iter().filter(|file| file.open || file.name == PLAN).collect();
-    manifest.keep_entries(&Manifest { files: kept, ..Manifest::default() });
+    manifest.keep_entries(there.files.iter().filter(|file| file.open || file.name == PLAN));
     staging.publish(manifest)
 }
 

@@ -1,18 +1,14 @@
 //! `summary.json`: a run in a page of numbers.
 
 use crate::{
-    declared,
-    load::{OfferedLoad, above_capacity, is_nic},
-    manifest::ColumnEntry,
-    meta::{FctKind, RunMeta, past_warmup},
-    numbers::seconds,
-    real_run::{self, FaultSummary},
-    rows::Key,
+    ColumnEntry, FaultSummary, FctKind, Key, OfferedLoad, RunMeta, declared,
+    load::{above_capacity, is_nic},
+    past_warmup, real_run, seconds,
 };
 use anabranch_outcome::{
     Collective, Conservation, FlowMetrics, FlowRow, LinkRow, LostPeer, MachineLoad, RunMetrics, RunResult,
 };
-use anabranch_statistics::statistics::{Distribution, slowdown};
+use anabranch_statistics::{Distribution, slowdown};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,8 +68,8 @@ declared! {
         pub scheme: String => "text", "", "load balancer";
         pub seed: u64 => "integer", "", "seed of the run";
         pub threads: usize => "integer", "", "threads of the simulation";
-        #[serde(default, rename = "backend")]
-        pub recorded_backend: String => "text", "", "backend: sim, testbed";
+        #[serde(default)]
+        pub backend: String => "text", "", "backend: sim, testbed";
         pub fingerprint: Option<String> => "text", "",
             "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine, and where the steady state was skipped";
         pub simulated_s: f64 => "real", "s", "duration of the run: simulated time, or clock time on a testbed";
@@ -369,17 +365,11 @@ impl Summary {
                 "flows" => entries(FlowCounts::KEYS, "flows."),
                 "counters" => entries(COUNTER_KEYS, "counters."),
                 "queues" => entries(QueueSummary::KEYS, "queues."),
-                "recorded_backend" => vec![ColumnEntry::new("backend", kind, unit, meaning)],
                 _ => vec![ColumnEntry::new(&format!("{prefix}{name}"), kind, unit, meaning)],
             };
             keys.iter().flat_map(entry).collect()
         }
         entries(Summary::KEYS, "")
-    }
-
-    /// Returns the backend: `sim`, `testbed`.
-    pub fn backend(&self) -> &str {
-        &self.recorded_backend
     }
 
     /// Summarises a run.
@@ -414,7 +404,7 @@ impl Summary {
             scheme: meta.scheme.clone(),
             seed: meta.seed,
             threads: meta.threads,
-            recorded_backend: meta.backend.clone(),
+            backend: meta.backend.clone(),
             fingerprint: result.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
             simulated_s: result.simulated.as_seconds(),
             wall_s: result.wall_seconds,
@@ -480,7 +470,7 @@ impl Summary {
 
     /// Returns `true` if the packets were simulated.
     pub fn is_simulated(&self) -> bool {
-        self.backend() == "sim"
+        self.backend == "sim"
     }
 
     /// Returns `true` if the machine was measured to be overloaded.

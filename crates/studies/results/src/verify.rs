@@ -1,11 +1,8 @@
 //! Verification of results: files against the digests in the manifest beside them.
 
 use crate::{
-    disk::Content,
-    error::ReportError,
-    manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
-    names::{ATTEMPT, MANIFEST, PAGE, PLAN, SUMMARY, is_key, named_run, store_directory},
-    read::runs_of,
+    ATTEMPT, Content, FileEntry, InputEntry, MANIFEST, Manifest, PAGE, PLAN, ReportError, ResultKind, SUMMARY, is_key,
+    manifest::is_table, named_run, runs_of, store_directory,
 };
 use serde::Serialize;
 use std::{
@@ -51,26 +48,20 @@ const REPAIR: &str = "`anabranch verify` lists all such files; restore them, or 
 const NOT_DRAWN: &str =
     "figures and page are missing, because a command ended before it drew them; run `anabranch report` to draw them";
 
-/// A file that has not changed since this process last read it is not read again.
-fn content_of(path: &Path) -> io::Result<Content> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        type Known = BTreeMap<(u64, u64), ((u64, i64, i64), Content)>;
-        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
-        let metadata = fs::metadata(path)?;
-        let (file, state) =
-            ((metadata.dev(), metadata.ino()), (metadata.len(), metadata.ctime(), metadata.ctime_nsec()));
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, content)) = known().get(&file).filter(|(then, _)| *then == state) {
-            return Ok(content.clone());
-        }
-        let content = Content::of_file(path)?;
-        known().insert(file, (state, content.clone()));
-        Ok(content)
+/// Returns size and digest of a file, which is not read again while it does not change.
+pub fn content_of(path: &Path) -> io::Result<Content> {
+    use std::os::unix::fs::MetadataExt;
+    type Known = BTreeMap<(u64, u64), ((u64, i64, i64), Content)>;
+    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+    let metadata = fs::metadata(path)?;
+    let (file, state) = ((metadata.dev(), metadata.ino()), (metadata.len(), metadata.ctime(), metadata.ctime_nsec()));
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, content)) = known().get(&file).filter(|(then, _)| *then == state) {
+        return Ok(content.clone());
     }
-    #[cfg(not(unix))]
-    Content::of_file(path)
+    let content = Content::of_file(path)?;
+    known().insert(file, (state, content.clone()));
+    Ok(content)
 }
 
 fn compare(dir: &Path, file: &FileEntry) -> Result<Option<Finding>, ReportError> {

@@ -1,16 +1,10 @@
 //! Writing of runs: tables, `summary.json` and `manifest.json` in the directory of each.
 
 use crate::{
-    error::ReportError,
-    json::to_json,
-    manifest::{FileEntry, Manifest, Provenance},
-    meta::RunMeta,
-    names::{ATTEMPT, PLAN, SUMMARY},
-    output::{Inputs, OutputDir},
-    staging::Staging,
-    store::Attempt,
-    summary::Summary,
-    tables::{Context, Label, Member, TABLES, csv_bytes, stage_gathered, write_csv, write_parquet},
+    ATTEMPT, Attempt, Context, FileEntry, Inputs, Label, Manifest, Member, OutputDir, PLAN, Provenance, ReportError,
+    RunMeta, SUMMARY, Staging, Summary, TABLES, stage_gathered,
+    tables::{csv_bytes, write_csv, write_parquet},
+    to_json,
 };
 use anabranch_outcome::RunResult;
 use anabranch_units::Time;
@@ -35,11 +29,9 @@ impl Formats {
     pub const BOTH: Formats = Formats { csv: true, parquet: true, max_csv: MAX_CSV };
     /// Parquet alone, a fraction of the size, for the runs of a comparison.
     pub const PARQUET: Formats = Formats { csv: false, ..Formats::BOTH };
-    /// CSV alone.
-    pub const CSV: Formats = Formats { parquet: false, ..Formats::BOTH };
 }
 
-/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`.
+/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`; the manifest lists the page as not yet drawn.
 ///
 /// The files appear when all are complete, the summary last. Files of an earlier run in the existing manifest that this
 /// run does not write are removed, and no others.
@@ -54,20 +46,7 @@ pub fn write_run(
     formats: Formats,
 ) -> Result<Summary, ReportError> {
     let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, vec![])
-}
-
-/// Writes a run as [`write_run`], with figures and page to follow: the manifest lists the
-/// page as not yet drawn.
-pub fn write_run_to_draw(
-    dir: &Path,
-    result: &RunResult,
-    meta: &RunMeta,
-    provenance: &Provenance,
-    formats: Formats,
-) -> Result<Summary, ReportError> {
-    let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, vec![FileEntry::page()])
+    stage_run(staging, result, meta, provenance, formats, FileEntry::page())
 }
 
 /// Writes a run with `attempt.json` into `dir`, which it creates. The caller makes the files durable before it renames
@@ -85,7 +64,7 @@ pub fn write_fresh_run(
 ) -> Result<Summary, ReportError> {
     let mut staging = Staging::fresh(dir)?;
     staging.write_all(ATTEMPT, to_json(attempt))?;
-    stage_run(staging, result, meta, provenance, formats, vec![Attempt::entry()])
+    stage_run(staging, result, meta, provenance, formats, Attempt::entry())
 }
 
 /// Returns the bytes of a run's tables as Parquet, without writing them: what a run of a store takes on disk.
@@ -119,7 +98,7 @@ fn stage_run(
     meta: &RunMeta,
     provenance: &Provenance,
     formats: Formats,
-    also: Vec<FileEntry>,
+    also: FileEntry,
 ) -> Result<Summary, ReportError> {
     let summary = Summary::new(result, meta);
     let context = Context::new(result, meta);
@@ -151,7 +130,7 @@ fn stage_run(
         }
     }
     files.push(FileEntry::new(SUMMARY, "the run in a page of numbers", Summary::keys()));
-    files.extend(also);
+    files.push(also);
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
     let wire = result.on_wire.as_ref();
     let mut manifest = Manifest {
@@ -161,7 +140,7 @@ fn stage_run(
         schemes: vec![meta.scheme.clone()],
         seeds: vec![meta.seed],
         threads: meta.threads,
-        recorded_backend: meta.backend.clone(),
+        backend: meta.backend.clone(),
         datapath: wire.map(|wire| wire.datapath.clone()),
         longest_pause_s: wire.and_then(|wire| wire.longest_pause).map(Time::as_seconds),
         machine_bound: summary.is_machine_bound().then(|| run.clone()).into_iter().collect(),
@@ -174,9 +153,8 @@ fn stage_run(
         ..described(provenance)
     };
     // Plan and store of an interrupted run stay.
-    let kept = staging.target().manifest().map(|there| there.files.clone()).unwrap_or_default();
-    let kept = kept.into_iter().filter(|file| file.open || file.name == PLAN).collect();
-    manifest.keep_entries(&Manifest { files: kept, ..Manifest::default() });
+    let there = staging.target().manifest().into_iter().flat_map(|there| &there.files);
+    manifest.keep_entries(there.filter(|file| file.open || file.name == PLAN));
     staging.write_all(SUMMARY, to_json(&summary))?;
     staging.publish(manifest)?;
     Ok(summary)

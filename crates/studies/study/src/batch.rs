@@ -1,15 +1,9 @@
 //! Runs into a store: each is claimed, written aside and put in place whole. A failed run does not stop the others.
 
-use crate::{
-    error::RunError,
-    hold::Hold,
-    results::run,
-    schedule::{Observer, Step, Work, work_off},
-    store::{Again, Claim, Store, Written},
-};
+use crate::{Again, Hold, Observer, RunError, Step, Store, Work, Written, results::run, store::Claim, work_off};
 use anabranch_backend::Progress;
 use anabranch_results::{Attempt, Formats, disk};
-use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
 use std::{
     path::Path,
     sync::{

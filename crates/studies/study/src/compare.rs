@@ -3,15 +3,8 @@
 pub use crate::entries::Request;
 
 use crate::{
-    batch::{Batch, Runs},
-    entries::Entries,
-    error::RunError,
-    hold::Hold,
-    place::Place,
-    results::provenance,
-    run_key,
-    schedule::Observer,
-    store::{Again, Store, is_due, replaceable, with_what_is_done},
+    Again, Batch, Entries, Hold, Observer, Place, RunError, Runs, Store, entries::plan_of, is_due, replaceable,
+    results::provenance, run_key, with_what_is_done,
 };
 use anabranch_backend::Setup;
 use anabranch_report::{Comparison, Side, report, write_comparison};
@@ -19,12 +12,7 @@ use anabranch_results::{
     ColumnKind, FailedRun, Formats, Label, Limits, Member, Plan, PlannedRun, Summary, gather_runs, read_limits,
     read_summary, store_directory, write_limits,
 };
-use anabranch_scenario::{
-    backend::BackendEntry,
-    error::ScenarioError,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
 use anabranch_statistics::Sequential;
 use std::{
     path::{Path, PathBuf},
@@ -146,20 +134,14 @@ impl ComparePlan {
     fn written(&self, scenario: &Scenario) -> Plan {
         let entry = |job: &Job| self.schemes.iter().position(|scheme| *scheme == job.scheme).unwrap_or_default();
         let run =
-            |job: &Job| PlannedRun { point: 0, entry: entry(job), seed: job.seed, backend: 0, run: job.key.clone() };
+            |job: &Job| PlannedRun { entry: entry(job), seed: job.seed, run: job.key.clone(), ..PlannedRun::default() };
         Plan {
-            name: scenario.name.clone(),
-            version: VERSION.into(),
-            commit: COMMIT.into(),
-            scenario: scenario.to_toml(),
-            scenario_hash: format!("{:016x}", scenario.hash()),
-            ground: format!("{:016x}", scenario.ground()),
             entries: self.schemes.clone(),
             baseline: self.baseline.clone(),
             seeds: self.seeds.clone(),
             until_decided: self.until_decided.clone(),
             runs: self.jobs.iter().map(run).collect(),
-            ..Plan::default()
+            ..plan_of(scenario)
         }
     }
 

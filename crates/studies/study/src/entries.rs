@@ -1,12 +1,9 @@
 //! Entries of a study: load balancers, and variants of the scenario with other settings.
 
 use anabranch_lb::registry::resolve;
+use anabranch_results::Plan;
 use anabranch_scenario::{
-    backend::BackendEntry,
-    error::ScenarioError,
-    library::in_list,
-    scenario::{MAX_SEEDS, Scenario},
-    section::{did_you_mean, list},
+    BackendEntry, COMMIT, MAX_SEEDS, Scenario, ScenarioError, VERSION, did_you_mean, library::in_list, list,
 };
 use anabranch_settings::nearest;
 
@@ -23,6 +20,19 @@ pub struct Request {
     pub baseline: Option<String>,
     /// Backend of the runs.
     pub backend: &'static BackendEntry,
+}
+
+/// Returns a plan over `scenario` without entries, seeds and runs.
+pub(crate) fn plan_of(scenario: &Scenario) -> Plan {
+    Plan {
+        name: scenario.name.clone(),
+        version: VERSION.into(),
+        commit: COMMIT.into(),
+        scenario: scenario.to_toml(),
+        scenario_hash: format!("{:016x}", scenario.hash()),
+        ground: format!("{:016x}", scenario.ground()),
+        ..Plan::default()
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Errors of runs.
 
 use anabranch_results::ReportError;
-use anabranch_scenario::error::ScenarioError;
+use anabranch_scenario::ScenarioError;
 
 /// Reason for missing results.
 #[derive(Debug, thiserror::Error)]

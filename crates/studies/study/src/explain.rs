@@ -2,8 +2,8 @@
 
 use anabranch_report::{METRIC, Term, heading, terms};
 use anabranch_scenario::{
-    ScenarioError,
-    explain::{self as scenario, Explanation, Part, key_paths},
+    Explanation, ScenarioError,
+    explain::{self as scenario, Part, key_paths},
     synonyms::{SYNONYMS, Synonym, synonym},
 };
 use anabranch_settings::{nearest, nearest_few};

@@ -1,14 +1,14 @@
 //! Bounds and reference of the flows of a comparison: what no load balancer can beat, and a fabric almost without
 //! contention inside.
 
-use crate::{compare::ComparePlan, error::RunError, results::meta, schedule::Observer};
+use crate::{ComparePlan, Observer, RunError, results::meta};
 use anabranch_backend::{FlowOutcome, RunOptions, RunResult, flow_rows};
 pub use anabranch_bound::{Bounds, Limit};
 use anabranch_bound::{REFERENCE_FACTOR, bounds, reference_setup};
 use anabranch_random::name_key;
 use anabranch_report::{ALL, METRICS, Metric};
 use anabranch_results::{LimitRow, Limits, Summary};
-use anabranch_scenario::{backend::SIMULATOR, error::ScenarioError, scenario::Scenario};
+use anabranch_scenario::{SIMULATOR, Scenario, ScenarioError};
 use std::time::Instant;
 
 /// Load balancer of the reference.

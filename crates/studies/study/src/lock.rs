@@ -2,8 +2,10 @@
 
 use fs4::{FileExt, TryLockError};
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, Write},
+    fs,
+    fs::{File, OpenOptions},
+    io,
+    io::{Read, Seek, Write},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -90,17 +92,11 @@ impl Drop for Lock {
     }
 }
 
-#[cfg(unix)]
 fn same_file(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let (own, there) = (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
     matches!((own, there), (Ok(own), Ok(there)) if own == there)
-}
-
-#[cfg(not(unix))]
-fn same_file(_: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 /// Returns `true` if the file system has no locks; the caller must do without.

@@ -1,14 +1,15 @@
 //! `run --pcap LINK=FILE`: packets that leave over a link, as a capture file for external tools.
 
-use crate::{error::RunError, input_error};
+use crate::{RunError, input_error};
 use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
 use anabranch_outcome::RunResult;
-use anabranch_results::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
-use anabranch_scenario::error::ScenarioError;
+use anabranch_results::{Inputs, NewFile, OutputDir, OutputFile, PendingFile, ReportError};
+use anabranch_scenario::ScenarioError;
 use anabranch_topology::LinkId;
 use std::{
-    io::{self, BufWriter},
+    io,
+    io::BufWriter,
     path::{Path, PathBuf},
 };
 
@@ -146,10 +147,7 @@ impl RequestedCapture {
         let known = |flow: &u32| (*flow as usize) < setup.flows.number_of_flows();
         let size = |flow: u32| Some(flow).filter(known).map_or(0, |flow| setup.flows.flow(flow).size);
         let wire = Wire {
-            encapsulation: match setup.transport.has_roce_headers() {
-                true => Encapsulation::Roce,
-                false => Encapsulation::Ours,
-            },
+            encapsulation: if setup.transport.has_roce_headers() { Encapsulation::Roce } else { Encapsulation::Ours },
             link: &setup.topology.link_name(link),
             from: ends.from.0,
             to: ends.to.0,

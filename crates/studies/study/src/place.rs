@@ -1,10 +1,6 @@
 //! Directories of a plan: the store with its runs, and the directory with its tables and page.
 
-use crate::{
-    error::RunError,
-    lock::Lock,
-    store::{Store, replaceable},
-};
+use crate::{Lock, RunError, Store, replaceable};
 use anabranch_results::{Plan, disk, is_complete_run, store_directory};
 use anabranch_scenario::ScenarioError;
 use std::{
@@ -47,9 +43,10 @@ impl Place {
     /// Opens the store and writes the plan.
     pub(crate) fn open(&self, plan: &Plan) -> Result<Store, RunError> {
         let store = Store::open(&self.runs)?;
-        match self.is_side() {
-            true => Store::open(&self.tables)?.write_plan(plan)?,
-            false => store.write_plan(plan)?,
+        if self.is_side() {
+            Store::open(&self.tables)?.write_plan(plan)?
+        } else {
+            store.write_plan(plan)?
         }
         Ok(store)
     }
@@ -70,7 +67,6 @@ impl Place {
     }
 
     /// Makes links to the finished runs of the store above the directory of a backend.
-    #[cfg(unix)]
     fn link(&self, plan: &Plan) -> std::io::Result<()> {
         for run in plan.runs.iter().filter(|run| is_complete_run(&store_directory(&self.runs, &run.run))) {
             let at = store_directory(&self.tables, &run.run);
@@ -79,11 +75,6 @@ impl Place {
             }
         }
         disk::sync(&self.tables.join("runs"))
-    }
-
-    #[cfg(not(unix))]
-    fn link(&self, _: &Plan) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

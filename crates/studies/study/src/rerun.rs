@@ -1,23 +1,12 @@
 //! Repeats recorded runs from their manifests and compares every table row by row.
 
-use crate::{
-    error::RunError,
-    input_error,
-    results::{Ran, run},
-    schedule::{Observer, Step, Work, work_off},
-};
+use crate::{Observer, Ran, RunError, Step, Work, input_error, results::run, work_off};
 use anabranch_backend::Progress;
 use anabranch_results::{
     Context, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs, is_data,
     read_summary,
 };
-use anabranch_scenario::{
-    backend::SIMULATOR,
-    error::ScenarioError,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-    tree::Tree,
-};
+use anabranch_scenario::{COMMIT, SIMULATOR, Scenario, ScenarioError, Tree, VERSION};
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -64,7 +53,7 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<(Vec<Recorded>, u
         }
     }
     let is_simulated =
-        |path: &Path| Manifest::read(path).ok().flatten().is_none_or(|manifest| manifest.backend() == SIMULATOR.name);
+        |path: &Path| Manifest::read(path).ok().flatten().is_none_or(|manifest| manifest.backend == SIMULATOR.name);
     let all = found.len();
     if run.is_none() && found.iter().any(|(_, path)| is_simulated(path)) {
         found.retain(|(_, path)| is_simulated(path));
@@ -82,10 +71,10 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     if summary.interrupted {
         return Err(wrong("the run was interrupted, so there is no complete result to compare with".into()));
     }
-    if manifest.backend() != SIMULATOR.name {
+    if manifest.backend != SIMULATOR.name {
         let datapath = manifest.datapath.as_ref().map_or(String::new(), |datapath| format!(" ({datapath})"));
         let message = format!("its packets were real{datapath}, and no two such runs are alike");
-        let help = format!("`anabranch run SCENARIO --backend {}` runs it again", manifest.backend());
+        let help = format!("`anabranch run SCENARIO --backend {}` runs it again", manifest.backend);
         return Err(wrong(message).help(help));
     }
     let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;

@@ -1,26 +1,21 @@
 //! Runs one scenario from its setup to a directory of results.
 
-use crate::{error::RunError, hold::Hold};
-use anabranch_backend::FctKind;
-use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
+use crate::{Hold, RunError};
+use anabranch_backend::{self as backend, FctKind, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_results::{
     Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary,
-    WorkloadMeta, write_fresh_run, write_run_to_draw,
+    WorkloadMeta, content_of, write_fresh_run, write_run,
 };
 use anabranch_scenario::{
-    backend::{BackendEntry, SIMULATOR},
-    machine::{COMMIT, VERSION, machine, peak_rss_bytes},
-    scenario::{Scenario, readings::readings},
+    BackendEntry, COMMIT, SIMULATOR, Scenario, VERSION, machine::machine, peak_rss_bytes, scenario::readings::readings,
 };
 use anabranch_topology::{FaultAction, NodeId};
 use anabranch_units::Time;
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-    time::{Instant, SystemTime},
+    time::Instant,
 };
 
 /// A run that has ended, in memory.
@@ -61,7 +56,7 @@ impl Ran {
 
     /// Writes an interrupted run into `directory`, with page and figures to follow.
     pub(crate) fn write_part(&self, directory: &Path) -> Result<Summary, ReportError> {
-        write_run_to_draw(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
+        write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
     }
 
     /// Writes the run into `directory`, which it creates, for a store.
@@ -118,24 +113,11 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     }
 }
 
-type Known = (u64, Option<SystemTime>, InputEntry);
-
-/// Each file is read once while it does not change. A file that is gone is skipped.
+/// A file that is gone is skipped.
 fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let of = |path: &PathBuf| {
-        let metadata = std::fs::metadata(path).ok()?;
-        let (bytes, changed) = (metadata.len(), metadata.modified().ok());
-        if let Some((size, time, entry)) = known.get(path)
-            && (*size, *time) == (bytes, changed)
-        {
-            return Some(entry.clone());
-        }
-        let Content { bytes: read, blake3 } = Content::of_file(path).ok()?;
-        let entry = InputEntry { path: path.display().to_string(), bytes: read, blake3 };
-        known.insert(path.clone(), (bytes, changed, entry.clone()));
-        Some(entry)
+        let Content { bytes, blake3 } = content_of(path).ok()?;
+        Some(InputEntry { path: path.display().to_string(), bytes, blake3 })
     };
     paths.iter().filter_map(of).collect()
 }
@@ -147,10 +129,7 @@ fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: ba
         backend::RunError::Interrupted => RunError::Interrupted,
         backend::RunError::Invariant(_) | backend::RunError::EndedEarly(_) | backend::RunError::Failed(_) => {
             let (scheme, seed) = (scenario.scheme(), scenario.seed);
-            let on = match *backend == SIMULATOR {
-                true => String::new(),
-                false => format!(" --backend {}", backend.name),
-            };
+            let on = if *backend == SIMULATOR { String::new() } else { format!(" --backend {}", backend.name) };
             let again = match scenario.is_at_hand() {
                 true => format!(
                     "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}{on}",

@@ -1,23 +1,10 @@
 //! Any runs into a store: existing runs are not repeated, and one that fails does not stop the others.
 
-use crate::{
-    batch::{Batch, Runs},
-    error::RunError,
-    run_key,
-    schedule::Observer,
-    store::{Store, Written, is_due},
-    sweep::Again,
-};
+use crate::{Again, Batch, Observer, RunError, Runs, Store, Written, is_due, run_key};
 use anabranch_results::{
-    Attempt, FailedRun, ReportError,
-    disk::{self, NewFile},
-    is_complete_run, replace_attempt, store_directory,
+    Attempt, FailedRun, NewFile, ReportError, disk, is_complete_run, replace_attempt, store_directory,
 };
-use anabranch_scenario::{
-    backend::{BackendEntry, SIMULATOR},
-    error::ScenarioError,
-    scenario::Scenario,
-};
+use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError};
 use std::{collections::BTreeSet, io::Write, path::Path};
 
 /// A run to be done.

@@ -4,7 +4,7 @@
 //! becomes short, the youngest run is stopped and repeated later, with fewer beside it. Results do not depend on any of this.
 
 use anabranch_backend::Progress;
-use anabranch_scenario::machine::{Memory, resident};
+use anabranch_scenario::{Memory, resident};
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},

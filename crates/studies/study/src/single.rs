@@ -1,13 +1,8 @@
 //! One run that is shown by itself: a plan of one in a store, whose tables are in the directory of the store too.
 
 use crate::{
-    compare::Permission,
-    error::RunError,
-    lock::Lock,
-    pcap::{Captured, Captures},
-    results::{Ran, run},
-    run_key,
-    store::{Aside, Store, Written, replaceable},
+    Captured, Captures, Lock, Permission, Ran, RunError, Store, Written, entries::plan_of, replaceable, results::run,
+    run_key, store::Aside,
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{SeriesSums, report, report_run};
@@ -15,12 +10,7 @@ use anabranch_results::{
     Attempt, Formats, PLAN, Plan, PlannedRun, Summary, damage, disk, is_complete_run, read_summary, show_run,
     store_directory,
 };
-use anabranch_scenario::{
-    ScenarioError,
-    backend::BackendEntry,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
 use std::{
     cell::RefCell,
     fs,
@@ -51,25 +41,14 @@ impl Single {
         directory: &Path,
         permission: Permission,
     ) -> Result<Self, RunError> {
+        let (seed, run) = (scenario.seed, run_key(scenario, backend));
         let plan = Plan {
-            name: scenario.name.clone(),
-            version: VERSION.into(),
-            commit: COMMIT.into(),
-            scenario: scenario.to_toml(),
-            scenario_hash: format!("{:016x}", scenario.hash()),
-            ground: format!("{:016x}", scenario.ground()),
             entries: vec![scenario.scheme().to_string()],
             baseline: scenario.scheme().to_string(),
-            seeds: vec![scenario.seed],
+            seeds: vec![seed],
             is_run: true,
-            runs: vec![PlannedRun {
-                point: 0,
-                entry: 0,
-                seed: scenario.seed,
-                backend: 0,
-                run: run_key(scenario, backend),
-            }],
-            ..Plan::default()
+            runs: vec![PlannedRun { seed, run, ..PlannedRun::default() }],
+            ..plan_of(scenario)
         };
         replaceable(directory, &plan, &scenario.inputs(), permission.replace)?;
         let was_there = fs::symlink_metadata(directory.join("manifest.json")).is_ok();

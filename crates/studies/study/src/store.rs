@@ -5,24 +5,19 @@
 //! result stays.
 
 use crate::{
-    error::RunError,
-    input_error,
-    lock::{Lock, is_unsupported, lock_directory},
+    Lock, RunError, input_error,
+    lock::{is_unsupported, lock_directory},
 };
 use anabranch_results::{
-    FailedRun, Inputs, Manifest, OutputDir, PLAN, Plan, PlannedRun, ReportError, ResultKind, create_store, damage,
-    disk::{self, NewFile},
-    failed_file, is_complete_run, is_key, named_run, part_names, store_directory, study_files, write_plan,
+    FailedRun, Inputs, Manifest, NewFile, OutputDir, PLAN, Plan, PlannedRun, ReportError, ResultKind, create_store,
+    damage, disk, failed_file, is_complete_run, is_key, named_run, part_names, store_directory, study_files,
+    write_plan,
 };
-use anabranch_scenario::{
-    Scenario, ScenarioError,
-    backend::BackendEntry,
-    machine::{COMMIT, VERSION},
-};
+use anabranch_scenario::{BackendEntry, COMMIT, Scenario, ScenarioError, VERSION};
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Write},
+    fs, io,
+    io::Write,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
@@ -224,7 +219,6 @@ impl Store {
         store_directory(&self.directory, &plan.run_name(run))
     }
 
-    #[cfg(unix)]
     fn put_names(&self, names: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
         let is_of_names = |entry: &fs::DirEntry| {
             entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_key(&entry.file_name().to_string_lossy())
@@ -254,11 +248,6 @@ impl Store {
             }
         }
         disk::sync(&self.directory.join("runs"))
-    }
-
-    #[cfg(not(unix))]
-    fn put_names(&self, _: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
-        Ok(())
     }
 
     /// Opens or creates the store in `directory`, and removes what killed processes left half-written.

@@ -1,18 +1,13 @@
 //! Running testbeds: up, down, status, exec, fault, capture.
 
 use super::{Capture, Exec, Fault, FaultKind, Status, TestbedName, Up};
-use crate::{
-    arguments::Format,
-    commands::request::load,
-    failure::Failure,
-    printing::{count, note, print, print_json, width, wrapped},
-    table::Table,
-};
+use crate::{Failure, Format, Table, commands::request::load, count, note, print, print_json, width, wrapped};
 use anabranch_results::{Inputs, OutputFile};
 use anabranch_testbed::{
     Harm, MAX_RATE, MIN_RATE, PortCount, Role, TestbedPlan, dropped,
     space::Privileges,
-    standing::{self, Action, RunningTestbed},
+    standing,
+    standing::{Action, RunningTestbed},
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};

@@ -3,15 +3,14 @@
 mod lifecycle;
 
 use crate::{
-    arguments::{BackendArguments, Format, ScenarioArguments},
+    BackendArguments, Failure, Format, ScenarioArguments,
     backends::testbed::TESTBED,
     commands::{
         compare::{Compare, compare},
         run::{Run, run},
     },
-    failure::Failure,
 };
-use anabranch_scenario::backend::BackendEntry;
+use anabranch_scenario::BackendEntry;
 use anabranch_testbed::{TestbedError, standing};
 use anabranch_units::Time;
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,9 +1,10 @@
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
-use crate::figures::{
-    Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, legend, legend_width,
+use crate::{
+    Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE,
+    figures::{legend, legend_width},
     places, plain,
 };
-use anabranch_results::numbers::significant_digits_trimmed;
+use anabranch_results::significant_digits_trimmed;
 
 const HEIGHT: f64 = 220.0;
 const TOP: f64 = 92.0;

@@ -5,8 +5,8 @@ mod page;
 
 pub use page::{ClaimPage, ClaimRow, write_claims};
 
-use crate::figures::{Figure, column};
-use anabranch_results::rows::cell;
+use crate::{Figure, column};
+use anabranch_results::cell;
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,6 @@
 use super::ClaimFigure;
-use crate::{
-    figures::{FigureFiles, PAGE_LAYOUT},
-    page::parts,
-};
-use anabranch_results::{
-    error::ReportError,
-    manifest::{FileEntry, Manifest},
-    names::PAGE,
-    output::OutputDir,
-    staging::Staging,
-};
+use crate::{FigureFiles, figures::PAGE_LAYOUT, page::parts};
+use anabranch_results::{FileEntry, Manifest, OutputDir, PAGE, ReportError, Staging};
 use minijinja::{Value, context};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Groups of jobs.
 
-use anabranch_results::tables::Frame;
+use anabranch_results::Frame;
 
 /// A group in a repetition that all its ranks have ended.
 #[derive(Clone, Debug, PartialEq)]

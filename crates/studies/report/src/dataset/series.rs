@@ -2,7 +2,7 @@
 
 use super::{LinkPoint, Reader, group};
 use anabranch_outcome::{LinkRow, PortSample, RunResult};
-use anabranch_results::{error::ReportError, tables::Frame};
+use anabranch_results::{Frame, ReportError};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,7 +1,7 @@
 //! The slowest flows of a run, with the parts of their completion times.
 
 use super::Frame;
-use anabranch_results::{meta::FctKind, summary::Summary};
+use anabranch_results::{FctKind, Summary};
 
 /// Columns of `flows` that a tail is read from, besides [`PART_COLUMNS`].
 pub(super) const COLUMNS: &[&str] =

@@ -1,8 +1,8 @@
 //! A canvas whose content is kept as SVG.
 
 use super::{
-    layout::Layout,
-    palette::{Paint, dash, marker, numbers},
+    Layout, Paint,
+    palette::{dash, marker, numbers},
 };
 use std::fmt::Write;
 

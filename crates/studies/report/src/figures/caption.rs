@@ -1,12 +1,8 @@
 //! Text for the caption of a figure in a paper or on a slide: what the page states around it.
 
-use super::{layout::Layout, model::Figure};
-use crate::{
-    comparison::{Comparison, Metric},
-    dataset::Dataset,
-    wording::{self, LETTERS},
-};
-use anabranch_results::numbers::{capital, list};
+use super::{Figure, Layout};
+use crate::{Comparison, Dataset, LETTERS, Metric, wording};
+use anabranch_results::{capital, list};
 use std::collections::BTreeSet;
 
 /// Sentences that belong to every figure of the same results.

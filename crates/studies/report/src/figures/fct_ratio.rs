@@ -1,15 +1,11 @@
 //! Comparison of schemes: max FCT over ideal, tail and mean slowdown.
 
 use super::{
-    Figure, FigureKind, View,
-    canvas::{Anchor, LABEL, PANEL, TICK},
-    palette::Paint,
-    panel::{Axis, BELOW, horizontal},
-    scale::{Scale, plain},
-    sheet::{Grid, Key, Panels, Sheet, column, names},
+    Anchor, Axis, BELOW, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, Scale, Sheet, TICK, View, column,
+    horizontal, names, plain,
 };
-use crate::comparison::ComparisonRow;
-use anabranch_results::numbers::{letters, significant_digits};
+use crate::ComparisonRow;
+use anabranch_results::{letters, significant_digits};
 
 pub(crate) const KIND: FigureKind = FigureKind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 

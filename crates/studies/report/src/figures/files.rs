@@ -1,11 +1,10 @@
 use super::{
-    caption::Caption,
-    layout::{Layout, PAGE},
-    model::Figure,
+    Caption, Figure, Layout,
+    layout::PAGE,
     pdf::to_pdf,
     png::{shapes, to_png, to_svg},
 };
-use anabranch_results::{error::ReportError, manifest::FileEntry, staging::Staging};
+use anabranch_results::{FileEntry, ReportError, Staging};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 /// The embedded fonts as browsers read them.

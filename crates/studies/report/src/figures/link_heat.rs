@@ -1,14 +1,11 @@
 //! Heat map of utilisation: a cell per link, a row per sending switch, so that hot, failed and uneven links are visible.
 
 use super::{
-    Figure, FigureKind, Rows, View,
-    canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
-    palette::{Paint, heat},
-    scale::Scale,
-    sheet::{Grid, Key, Panels, Sheet, column, names},
+    Anchor, Canvas, Figure, FigureKind, Grid, Key, PANEL, Paint, Panels, Rows, SUBTITLE, Scale, Sheet, TICK, View,
+    column, heat, names,
 };
-use crate::dataset::{LinkPoint, Load};
-use anabranch_results::numbers::capital;
+use crate::{LinkPoint, dataset::Load};
+use anabranch_results::capital;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_heat",

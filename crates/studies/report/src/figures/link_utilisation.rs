@@ -1,14 +1,10 @@
 //! Utilisation of links per tier and direction, busiest first: how evenly a scheme spreads the load.
 
 use super::{
-    Figure, FigureKind, Rows, View,
-    palette::Paint,
-    panel::Axis,
-    scale::{Scale, percent},
-    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
+    Axis, Figure, FigureKind, Grid, Key, Paint, Panels, Rows, Scale, Sheet, View, column, names, percent, seeds,
 };
-use crate::dataset::{LinkPoint, Load, SchemeRuns};
-use anabranch_results::numbers::capital;
+use crate::{LinkPoint, SchemeRuns, dataset::Load};
+use anabranch_results::capital;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_utilisation",

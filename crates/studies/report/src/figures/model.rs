@@ -1,12 +1,6 @@
-use super::{canvas::Hit, layout::Layout};
-use crate::{
-    comparison::{ALL, Comparison},
-    dataset::{Dataset, FlowPoint, GroupPoint, RunRows, SchemeRuns},
-};
-use anabranch_results::{
-    manifest::{ColumnEntry, FileEntry},
-    rows,
-};
+use super::{Layout, canvas::Hit};
+use crate::{ALL, Comparison, Dataset, GroupPoint, RunRows, SchemeRuns, dataset::FlowPoint};
+use anabranch_results::{ColumnEntry, FileEntry, rows};
 
 /// Rows of a figure as lines of CSV: those of a large fabric are millions.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,14 +1,9 @@
 //! Charts over simulated time, with marks at the times of faults.
 
 use super::{
-    Figure, View,
-    canvas::{Anchor, TICK},
-    palette::Paint,
-    panel::{Axis, Panel},
-    scale::{Format, Scale, plain},
-    sheet::{Grid, Key, Panels, Sheet, column, names},
+    Anchor, Axis, Figure, Format, Grid, Key, Paint, Panel, Panels, Scale, Sheet, TICK, View, column, names, plain,
 };
-use anabranch_results::numbers::significant_digits_trimmed;
+use anabranch_results::significant_digits_trimmed;
 
 const POINTS: usize = 400;
 

@@ -1,8 +1,4 @@
-use super::{
-    canvas::{Anchor, Canvas, LABEL, PANEL, TICK},
-    palette::Paint,
-    scale::{Format, Scale},
-};
+use super::{Anchor, Canvas, Format, LABEL, PANEL, Paint, Scale, TICK};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis<'t> {

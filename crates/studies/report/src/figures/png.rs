@@ -1,7 +1,7 @@
 //! Drawings as SVG without texts, and as PNG: with the embedded font alone, the same on every machine.
 
 use super::canvas::escape;
-use anabranch_results::error::ReportError;
+use anabranch_results::ReportError;
 use resvg::{
     tiny_skia::{Color, Pixmap, Transform},
     usvg::{Indent, Options, Tree, WriteOptions, fontdb},

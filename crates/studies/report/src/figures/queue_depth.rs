@@ -1,14 +1,10 @@
 use super::{
-    Figure, FigureKind, View,
-    canvas::{Anchor, LABEL, PANEL, SUBTITLE},
-    palette::Paint,
-    panel::{Axis, BELOW, horizontal},
-    scale::Scale,
-    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
+    Anchor, Axis, BELOW, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, View,
+    column, horizontal, names, seeds,
 };
-use crate::dataset::{LinkPoint, SchemeRuns};
-use anabranch_results::numbers::{bytes, capital};
-use anabranch_statistics::statistics::mean;
+use crate::{LinkPoint, SchemeRuns};
+use anabranch_results::{bytes, capital};
+use anabranch_statistics::mean;
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "queue_depth",
@@ -114,10 +110,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             rows.push([&[group.clone(), name.clone()], &values[..]].concat());
         }
     }
-    let (mut x, y) = match view.layout.is_page() {
-        true => ((grid.right() - 340.0).max(230.0), 23.0),
-        false => (10.0, 9.0),
-    };
+    let (mut x, y) = if view.layout.is_page() { ((grid.right() - 340.0).max(230.0), 23.0) } else { (10.0, 9.0) };
     for (shape, name) in [(0, "mean of ports"), (3, "99th percentile"), (1, "max (worst port)")] {
         if several && shape == 3 {
             continue;

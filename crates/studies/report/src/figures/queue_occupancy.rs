@@ -1,13 +1,8 @@
 //! Distribution of queue lengths: the share of time with at least a number of packets waiting, per tier.
 
-use super::{
-    Figure, FigureKind, View,
-    panel::Axis,
-    scale::{Scale, percent, plain},
-    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
-};
-use crate::dataset::SchemeRuns;
-use anabranch_results::numbers::capital;
+use super::{Axis, Figure, FigureKind, Grid, Key, Panels, Scale, Sheet, View, column, names, percent, plain, seeds};
+use crate::SchemeRuns;
+use anabranch_results::capital;
 use std::collections::BTreeMap;
 
 pub(crate) const KIND: FigureKind = FigureKind {

@@ -1,4 +1,4 @@
-use anabranch_results::numbers::significant_digits_trimmed;
+use anabranch_results::significant_digits_trimmed;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {

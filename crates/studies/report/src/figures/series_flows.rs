@@ -1,13 +1,12 @@
 //! Flows over time. Few flows of one load balancer are drawn individually; else they are aggregated.
 
 use super::{
-    Figure, FigureKind, View,
+    Figure, FigureKind, Format, View, names,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
-    scale::{Format, plain},
-    sheet::names,
+    plain,
 };
 use crate::dataset::FlowAt;
-use anabranch_results::numbers::bytes;
+use anabranch_results::bytes;
 use std::collections::BTreeMap;
 
 pub(crate) const KIND: FigureKind = FigureKind {

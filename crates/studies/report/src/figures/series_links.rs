@@ -1,13 +1,12 @@
 //! Ports over time, per tier and direction.
 
 use super::{
-    Figure, FigureKind, View,
+    Figure, FigureKind, View, names,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
-    scale::percent,
-    sheet::names,
+    percent,
 };
 use crate::dataset::LinksAt;
-use anabranch_results::numbers::{bytes, capital, significant_digits_trimmed};
+use anabranch_results::{bytes, capital, significant_digits_trimmed};
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "series_links",

@@ -1,13 +1,12 @@
 //! Load balancers over time.
 
 use super::{
-    Figure, FigureKind, View,
+    Figure, FigureKind, Format, View, names,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, rates},
-    scale::{Format, plain},
-    sheet::names,
+    plain,
 };
 use crate::dataset::SchemeAt;
-use anabranch_results::numbers::{bytes, significant_digits_trimmed};
+use anabranch_results::{bytes, significant_digits_trimmed};
 
 pub(crate) const KIND: FigureKind =
     FigureKind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };

@@ -1,13 +1,11 @@
 //! Common layout of figures: title, subtitle, panels in a grid, legend on the right.
 
 use super::{
-    canvas::{Canvas, SUBTITLE, TITLE},
-    layout::Layout,
-    model::{Figure, Rows, View},
-    panel::{ABOVE, Axis, BELOW, BESIDE, Panel, legend, legend_rows, legend_width, rows_of_legend},
+    Axis, BELOW, BESIDE, Canvas, Figure, Layout, Panel, Rows, SUBTITLE, TITLE, View, legend, legend_width,
+    panel::{ABOVE, legend_rows, rows_of_legend},
 };
-use crate::dataset::Dataset;
-use anabranch_results::manifest::ColumnEntry;
+use crate::Dataset;
+use anabranch_results::ColumnEntry;
 
 /// Height of title and a subtitle of up to two lines.
 const HEAD: f64 = 72.0;
@@ -88,10 +86,7 @@ impl Grid {
             columns += 1;
         }
         let width = width_of(columns);
-        let height = match flexible {
-            true => layout.proportion(width).min(height_of(columns)).max(MIN_PLOT.1),
-            false => height,
-        };
+        let height = if flexible { layout.proportion(width).min(height_of(columns)).max(MIN_PLOT.1) } else { height };
         Grid { layout, columns, width, height, beside, below, panels, head, edge: BARE_EDGE }
     }
     /// Upper left corner of a panel's plot area.

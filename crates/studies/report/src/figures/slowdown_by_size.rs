@@ -1,15 +1,11 @@
 //! Slowdown against flow size: median and 99th percentile in bins, each the mean over seeds with its confidence interval.
 
 use super::{
-    Figure, FigureKind, View,
-    palette::Paint,
-    panel::{Axis, end_labels},
-    scale::{Scale, plain},
-    sheet::{Grid, Key, Panels, Sheet, column, seeds},
+    Axis, Figure, FigureKind, Grid, Key, Paint, Panels, Scale, Sheet, View, column, panel::end_labels, plain, seeds,
 };
 use crate::by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds};
-use anabranch_results::numbers::{bytes, significant_digits, thousands};
-use anabranch_statistics::statistics::{Estimate, mean};
+use anabranch_results::{bytes, significant_digits, thousands};
+use anabranch_statistics::{Estimate, mean};
 
 pub(crate) const KIND: FigureKind = FigureKind {
     name: "slowdown_by_size",

@@ -1,12 +1,9 @@
 //! What each scheme did: its counters per scheme, and notes where it hardly acted or the fabric does not suit it.
 
-use crate::{dataset::Dataset, figures::colours};
+use crate::{Dataset, colours};
 use anabranch_outcome::RunMetrics;
-use anabranch_results::{
-    numbers::{list, significant_digits, significant_digits_trimmed, thousands},
-    summary::Summary,
-};
-use anabranch_statistics::statistics::mean;
+use anabranch_results::{Summary, list, significant_digits, significant_digits_trimmed, thousands};
+use anabranch_statistics::mean;
 use minijinja::{Value, context};
 use std::collections::BTreeMap;
 use toml::Table;

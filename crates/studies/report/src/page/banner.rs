@@ -1,4 +1,4 @@
-use crate::{comparison::Comparison, dataset::Dataset, figures::Drawn};
+use crate::{Comparison, Dataset, Drawn};
 use std::collections::BTreeSet;
 
 pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<String> {

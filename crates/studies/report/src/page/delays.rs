@@ -1,10 +1,10 @@
 //! What delayed the slowest flows: a sentence and a bar per scheme.
 
 use crate::{
-    dataset::{Dataset, PART_COLUMNS, PARTS, RunRows, SchemeRuns, TailFlow},
-    figures::colours,
+    Dataset, RunRows, SchemeRuns, colours,
+    dataset::{PART_COLUMNS, PARTS, TailFlow},
 };
-use anabranch_results::numbers::{bytes, capital, seconds, significant_digits, thousands};
+use anabranch_results::{bytes, capital, seconds, significant_digits, thousands};
 use minijinja::{Value, context};
 use std::collections::{BTreeMap, BTreeSet};
 

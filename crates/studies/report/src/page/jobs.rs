@@ -1,11 +1,8 @@
 //! Jobs: completion of their groups per scheme, and the group that was last.
 
-use crate::{
-    dataset::{Dataset, GroupPoint, RunRows, SchemeRuns},
-    figures::colours,
-};
-use anabranch_results::numbers::{significant_digits, thousands};
-use anabranch_statistics::statistics::{mean, quantile};
+use crate::{Dataset, GroupPoint, RunRows, SchemeRuns, colours};
+use anabranch_results::{significant_digits, thousands};
+use anabranch_statistics::{mean, quantile};
 use minijinja::{Value, context};
 
 /// Returns a block per job with a row per scheme; none without jobs of groups.

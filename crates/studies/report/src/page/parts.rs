@@ -1,5 +1,8 @@
-use crate::figures::{BOLD, Figure, FigureFiles, REGULAR, with_series};
-use anabranch_results::{error::ReportError, names::PAGE};
+use crate::{
+    Figure, FigureFiles,
+    figures::{BOLD, REGULAR, with_series},
+};
+use anabranch_results::{PAGE, ReportError};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
 

@@ -1,8 +1,5 @@
-use crate::{
-    dataset::{Dataset, LinkPoint, Load, RunRows},
-    figures::colours,
-};
-use anabranch_results::numbers::{bytes, seconds, thousands};
+use crate::{Dataset, LinkPoint, RunRows, colours, dataset::Load};
+use anabranch_results::{bytes, seconds, thousands};
 use minijinja::{Value, context};
 
 /// Ports listed by waiting time; `LOSING` more are listed by trims and drops.

@@ -1,9 +1,6 @@
 use super::fabric::{Fabric, rate};
-use crate::dataset::{Dataset, LinkPoint, Load};
-use anabranch_results::{
-    numbers::{capital, seconds_trimmed},
-    summary::Summary,
-};
+use crate::{Dataset, LinkPoint, dataset::Load};
+use anabranch_results::{Summary, capital, seconds_trimmed};
 use anabranch_units::Time;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
@@ -128,7 +125,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
 fn backend(data: &Dataset) -> String {
     let Some(first) = data.summaries.first().filter(|run| !run.is_simulated()) else { return String::new() };
     let over = first.datapath.as_ref().map_or(String::new(), |datapath| format!(" over {datapath}"));
-    let mut lines = vec![format!("{}{over}", data.manifest.backend())];
+    let mut lines = vec![format!("{}{over}", data.manifest.backend)];
     match &data.summaries[..] {
         [one] if one.machine_load.is_some() => lines.push(one.machine_words()),
         several => {

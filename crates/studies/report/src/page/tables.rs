@@ -1,12 +1,6 @@
-use crate::{
-    comparison::{ALL, Comparison, ComparisonRow, Metric},
-    figures::colours,
-    wording::{self, INTERVAL, LETTERS, undecided},
-};
-use anabranch_results::numbers::{
-    bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed,
-};
-use anabranch_statistics::{family::Method, intervals::about_seeds};
+use crate::{ALL, Comparison, ComparisonRow, INTERVAL, LETTERS, Metric, colours, undecided, wording};
+use anabranch_results::{bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed};
+use anabranch_statistics::{Method, about_seeds};
 use minijinja::{Value, context};
 
 /// Metrics of flows that fit side by side.

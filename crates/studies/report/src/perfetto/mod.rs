@@ -7,17 +7,12 @@ pub use writer::PerfettoCounts;
 
 use crate::dataset::faults_of;
 use anabranch_results::{
-    error::ReportError,
-    manifest::Manifest,
-    numbers::bytes,
-    output::OutputFile,
-    read::read_summary,
-    summary::Summary,
-    tables::{ColumnKind, Frame, TABLES, Table},
+    ColumnKind, Frame, Manifest, OutputFile, ReportError, Summary, TABLES, Table, bytes, read_summary,
 };
 use std::{
     collections::BTreeMap,
-    io::{self, BufWriter, Write},
+    io,
+    io::{BufWriter, Write},
     path::Path,
 };
 use writer::{Detail, Track, Writer};

@@ -3,7 +3,7 @@ use super::messages::{
     STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent, UNIT_BYTES,
 };
 use prost::Message;
-use std::io::{self, Write};
+use std::{io, io::Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track(u64);
@@ -45,6 +45,10 @@ fn annotation((name, detail): (&str, Detail)) -> DebugAnnotation {
     annotation
 }
 
+fn event_of(kind: i32, track: Track) -> TrackEvent {
+    TrackEvent { r#type: Some(kind), track_uuid: Some(track.0), ..TrackEvent::default() }
+}
+
 impl<W: Write> Writer<W> {
     pub(super) fn new(to: W) -> Self {
         Writer { to, begun: false, counts: PerfettoCounts::default() }
@@ -79,12 +83,16 @@ impl<W: Write> Writer<W> {
 
     /// Siblings appear in the order of their creation.
     pub(super) fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
-        self.track(TrackDescriptor {
+        self.track(self.below(parent, name))
+    }
+
+    fn below(&self, parent: Track, name: &str) -> TrackDescriptor {
+        TrackDescriptor {
             name: Some(name.to_string()),
             parent_uuid: Some(parent.0),
             sibling_order_rank: i32::try_from(self.counts.tracks).ok(),
             ..TrackDescriptor::default()
-        })
+        }
     }
 
     pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> io::Result<Track> {
@@ -92,13 +100,7 @@ impl<W: Write> Writer<W> {
             "bytes" => CounterDescriptor { unit: Some(UNIT_BYTES), unit_name: None },
             unit => CounterDescriptor { unit: None, unit_name: (!unit.is_empty()).then(|| unit.to_string()) },
         };
-        self.track(TrackDescriptor {
-            name: Some(name.to_string()),
-            parent_uuid: Some(parent.0),
-            counter: Some(counter),
-            sibling_order_rank: i32::try_from(self.counts.tracks).ok(),
-            ..TrackDescriptor::default()
-        })
+        self.track(TrackDescriptor { counter: Some(counter), ..self.below(parent, name) })
     }
 
     fn event(&mut self, time_ps: u64, event: TrackEvent) -> io::Result<()> {
@@ -108,26 +110,14 @@ impl<W: Write> Writer<W> {
     /// The value holds from `time_ps` on.
     pub(super) fn value(&mut self, track: Track, time_ps: u64, value: u64) -> io::Result<()> {
         self.counts.values += 1;
-        let value = i64::try_from(value).unwrap_or(i64::MAX);
-        let event = TrackEvent {
-            r#type: Some(COUNTER),
-            track_uuid: Some(track.0),
-            counter_value: Some(value),
-            ..TrackEvent::default()
-        };
-        self.event(time_ps, event)
+        let counter_value = Some(i64::try_from(value).unwrap_or(i64::MAX));
+        self.event(time_ps, TrackEvent { counter_value, ..event_of(COUNTER, track) })
     }
 
     /// The value holds from `time_ps` on.
     pub(super) fn real(&mut self, track: Track, time_ps: u64, value: f64) -> io::Result<()> {
         self.counts.values += 1;
-        let event = TrackEvent {
-            r#type: Some(COUNTER),
-            track_uuid: Some(track.0),
-            double_counter_value: Some(value),
-            ..TrackEvent::default()
-        };
-        self.event(time_ps, event)
+        self.event(time_ps, TrackEvent { double_counter_value: Some(value), ..event_of(COUNTER, track) })
     }
 
     /// Slices of a track must nest or follow each other.
@@ -140,15 +130,12 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<()> {
         self.counts.slices += 1;
         let begin = TrackEvent {
-            r#type: Some(SLICE_BEGIN),
-            track_uuid: Some(track.0),
             name: Some(name.to_string()),
             debug_annotations: details.into_iter().map(annotation).collect(),
-            ..TrackEvent::default()
+            ..event_of(SLICE_BEGIN, track)
         };
         self.event(from, begin)?;
-        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid: Some(track.0), ..TrackEvent::default() };
-        self.event(to, end)
+        self.event(to, event_of(SLICE_END, track))
     }
 
     pub(super) fn instant<const N: usize>(
@@ -160,11 +147,9 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<()> {
         self.counts.instants += 1;
         let event = TrackEvent {
-            r#type: Some(INSTANT),
-            track_uuid: Some(track.0),
             name: Some(name.to_string()),
             debug_annotations: details.map(annotation).to_vec(),
-            ..TrackEvent::default()
+            ..event_of(INSTANT, track)
         };
         self.event(time_ps, event)
     }

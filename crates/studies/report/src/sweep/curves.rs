@@ -1,14 +1,11 @@
 //! Curves over the first key of a sweep: a line per scheme, with its confidence interval as a band.
 
-use super::model::Sweep;
+use super::Sweep;
 use crate::{
-    comparison::Metric,
-    figures::{
-        Anchor, BELOW, BESIDE, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, Scale, Sheet, TICK,
-        column, places, plain,
-    },
+    Anchor, BELOW, BESIDE, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, Scale, Sheet, TICK,
+    column, places, plain,
 };
-use anabranch_results::numbers::{capital, significant_digits};
+use anabranch_results::{capital, significant_digits};
 
 pub(super) const NAME: &str = "sweep_curves";
 

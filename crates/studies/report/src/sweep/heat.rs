@@ -1,14 +1,11 @@
 //! Heat maps over two keys: a map per scheme, a cell per point.
 
-use super::model::Sweep;
+use super::Sweep;
 use crate::{
-    comparison::Metric,
-    figures::{
-        Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, TICK, TITLE,
-        column, heat, plain,
-    },
+    Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, TICK,
+    TITLE, column, figures::heat, plain,
 };
-use anabranch_results::numbers::{capital, significant_digits};
+use anabranch_results::{capital, significant_digits};
 
 pub(super) const NAME: &str = "sweep_heat";
 

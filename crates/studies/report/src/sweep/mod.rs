@@ -11,19 +11,11 @@ mod tables;
 pub use model::Sweep;
 
 use crate::{
-    figures::{Caption, Figure, FigureFiles, FigureStyle, Layout, PAGE_LAYOUT, stage_style, style_folder},
-    wording,
+    Caption, Figure, FigureFiles, FigureStyle, Layout, figures::PAGE_LAYOUT, stage_style, style_folder, wording,
 };
 use anabranch_results::{
-    error::ReportError,
-    json::to_json,
-    manifest::{FileEntry, Manifest},
-    names::{PAGE, PLAN, store_directory},
-    output::{Inputs, OutputDir},
-    plan::{Axis, Plan, PlannedRun},
-    staging::Staging,
-    store::plan_entries,
-    tables::{ColumnKind, Label, Member, stage_gathered},
+    Axis, ColumnKind, FileEntry, Inputs, Label, Manifest, Member, OutputDir, PAGE, PLAN, Plan, PlannedRun, ReportError,
+    Staging, plan_entries, stage_gathered, store_directory, to_json,
 };
 use model::RunState;
 use std::{

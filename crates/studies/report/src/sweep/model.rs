@@ -1,13 +1,8 @@
-use crate::comparison::{ALL, Comparison, METRICS};
+use crate::{ALL, Comparison, METRICS};
 use anabranch_outcome::RunMetrics;
 use anabranch_results::{
-    error::ReportError,
-    json::read_json,
-    names::{ATTEMPT, store_directory},
-    plan::Plan,
-    read::read_summary,
-    store::{Attempt, FailedRun, is_complete_run},
-    summary::{RunStatus, Summary},
+    ATTEMPT, Attempt, FailedRun, Plan, ReportError, RunStatus, Summary, is_complete_run, read_json, read_summary,
+    store_directory,
 };
 use std::{collections::BTreeMap, path::Path};
 

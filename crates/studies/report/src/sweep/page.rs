@@ -1,10 +1,9 @@
-use super::model::{RunState, Sweep};
+use super::{Sweep, model::RunState};
 use crate::{
-    comparison::{Comparison, Metric},
-    figures::{Figure, FigureFiles, colours},
+    Comparison, Figure, FigureFiles, Metric, colours,
     page::{parts, ranges, setup},
 };
-use anabranch_results::{error::ReportError, numbers::capital};
+use anabranch_results::{ReportError, capital};
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");

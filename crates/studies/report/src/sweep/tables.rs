@@ -1,15 +1,6 @@
-use super::model::{RunState, Sweep};
-use crate::{
-    comparison::{Comparison, ComparisonRow, METRICS, Metric},
-    wording::{self, INTERVAL},
-};
-use anabranch_results::{
-    manifest::ColumnEntry,
-    numbers::{percent_change, significant_digits},
-    plan::{Plan, PlannedRun},
-    rows::{self, cell},
-    summary::RunStatus,
-};
+use super::{Sweep, model::RunState};
+use crate::{Comparison, ComparisonRow, INTERVAL, METRICS, Metric, wording};
+use anabranch_results::{ColumnEntry, Plan, PlannedRun, RunStatus, cell, percent_change, rows, significant_digits};
 
 type CellOf = fn(&Plan, &PlannedRun, &RunState) -> String;
 

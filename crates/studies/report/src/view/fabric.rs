@@ -1,7 +1,7 @@
 //! Reconstruction of the network from the rows of its links. They contain both nodes, the tier and the direction of
 //! every link, which define the topology: no scenario is required, and directories of other versions can be shown.
 
-use anabranch_results::{error::ReportError, tables::Frame};
+use anabranch_results::{Frame, ReportError};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, HashMap},

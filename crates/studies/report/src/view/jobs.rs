@@ -1,7 +1,7 @@
 //! Groups of jobs: their ranks and flows, for the page to light up.
 
 use super::{fabric::Fabric, pack::Pack};
-use anabranch_results::{error::ReportError, tables::Frame};
+use anabranch_results::{Frame, ReportError};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 

@@ -9,17 +9,10 @@ mod page;
 mod series;
 mod trace;
 
-use crate::figures::colours;
+use crate::colours;
 use anabranch_results::{
-    error::ReportError,
-    manifest::{FileEntry, Manifest},
-    names::{PAGE, SUMMARY, VIEW},
-    output::{OutputDir, OutputFile},
-    plan::Plan,
-    read::read_summary,
-    staging::Staging,
-    summary::Summary,
-    tables::{ColumnKind, Frame, TABLES},
+    ColumnKind, FileEntry, Frame, Manifest, OutputDir, OutputFile, PAGE, Plan, ReportError, SUMMARY, Staging, Summary,
+    TABLES, VIEW, read_summary,
 };
 use fabric::Fabric;
 use pack::Pack;

@@ -1,5 +1,5 @@
 use crate::{figures::with_series, page::parts::fonts};
-use anabranch_results::error::ReportError;
+use anabranch_results::ReportError;
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/view.html.jinja");

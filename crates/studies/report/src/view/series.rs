@@ -1,8 +1,5 @@
 use super::fabric::Fabric;
-use anabranch_results::{
-    error::ReportError,
-    tables::{Column, ColumnKind, Frame, TABLES},
-};
+use anabranch_results::{Column, ColumnKind, Frame, ReportError, TABLES};
 use std::{collections::HashMap, path::Path};
 
 /// Columns with the state at the sampling time; all others are counts from the start of the run.

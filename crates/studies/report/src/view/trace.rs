@@ -1,7 +1,7 @@
 //! Journeys of the packets of traced flows: the links taken, the times at each port, the end.
 
 use super::{fabric::Fabric, pack::Pack};
-use anabranch_results::{error::ReportError, tables::Frame};
+use anabranch_results::{Frame, ReportError};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap},

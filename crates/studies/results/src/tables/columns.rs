@@ -3,7 +3,7 @@ use super::{
     declare::{columns, integer, link_name, name, picoseconds, text},
     jobs::{JOB_FLOWS, JOB_RANKS, JOB_STEPS, JOBS},
 };
-use crate::meta::past_warmup;
+use crate::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, GpuRow, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };

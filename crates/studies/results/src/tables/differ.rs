@@ -1,8 +1,8 @@
 use super::{
-    Context, TABLES, Table, Value,
-    read::{Cells, Frame, read_csv, read_parquet},
+    Context, Frame, TABLES, Table, Value,
+    read::{Cells, read_csv, read_parquet},
 };
-use crate::error::ReportError;
+use crate::ReportError;
 use std::path::Path;
 
 /// First difference between a file and the rows of a run.

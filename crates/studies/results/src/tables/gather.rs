@@ -4,11 +4,7 @@ use super::{
     parquet::{Field, schema, writer_properties},
     read::{Cells, append},
 };
-use crate::{
-    error::ReportError,
-    manifest::{ColumnEntry, FileEntry, Manifest},
-    staging::Staging,
-};
+use crate::{ColumnEntry, FileEntry, Manifest, ReportError, Staging};
 use parquet::{
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
     errors::{ParquetError, Result},

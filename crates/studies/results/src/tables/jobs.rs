@@ -5,7 +5,7 @@ use super::{
     declare::{columns, integer, link_name, picoseconds, text},
 };
 use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, RankRow, StepRow, exposed};
-use anabranch_statistics::statistics::slowdown;
+use anabranch_statistics::slowdown;
 use anabranch_units::Time;
 
 fn group<'r>(c: &Context<'r>, at: At) -> &'r GroupRow {

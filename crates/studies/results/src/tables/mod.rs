@@ -15,14 +15,14 @@ pub use columns::TABLES;
 pub use differ::{RowDifference, differing_rows};
 pub use filling::{Bits, Filling, Validity, Words};
 pub use gather::{Label, Member};
-pub use read::Frame;
+pub use read::{Frame, REPEAT_RUN};
 pub use text::csv_tables;
 
 pub use gather::stage_gathered;
 pub use parquet::write_parquet;
 pub use text::{csv_bytes, write_csv};
 
-use crate::meta::RunMeta;
+use crate::RunMeta;
 use anabranch_outcome::RunResult;
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 use super::{ColumnKind, TABLES, Table, guard::guarded};
-use crate::error::ReportError;
+use crate::ReportError;
 use anabranch_units::Bytes;
 use parquet::{
     column::reader::ColumnReaderImpl,
@@ -121,7 +121,8 @@ impl Frame {
     }
 }
 
-const REPEAT_RUN: &str = "repeat the run, or restore the file; nothing was written";
+/// Remedy for rows that cannot be read.
+pub const REPEAT_RUN: &str = "repeat the run, or restore the file; nothing was written";
 
 /// Name and kind of a column, and its index in the header.
 type ColumnIndex = (&'static str, ColumnKind, usize);

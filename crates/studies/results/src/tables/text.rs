@@ -1,10 +1,7 @@
 use super::{At, Column, ColumnKind, Context, Filling, TABLES, Table, Value};
-use crate::meta::RunMeta;
+use crate::RunMeta;
 use anabranch_outcome::RunResult;
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io, io::Write};
 
 /// Returns the content of the CSV files of all tables that a run would write, by name.
 pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, String)> {

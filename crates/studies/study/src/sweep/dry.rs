@@ -1,9 +1,9 @@
 //! Estimate of the time and memory of a sweep, measured on one of its runs.
 
 use super::Sweep;
-use crate::{error::RunError, results::run};
+use crate::{RunError, results::run};
 use anabranch_results::parquet_bytes;
-use anabranch_scenario::machine::{Memory, peak_rss_bytes, reset_peak_rss, resident};
+use anabranch_scenario::{Memory, peak_rss_bytes, reset_peak_rss, resident};
 use std::{
     path::Path,
     time::{Duration, Instant},

@@ -2,18 +2,12 @@
 
 use super::Sweep;
 use crate::{
-    batch::{Batch, Runs},
-    compare::check,
-    error::RunError,
-    hold::Hold,
-    place::Place,
-    schedule::Observer,
-    store::{Again, Store, is_due, replaceable, with_what_is_done},
+    Again, Batch, Hold, Observer, Place, RunError, Runs, Store, check, is_due, replaceable, with_what_is_done,
 };
 use anabranch_random::name_key;
 use anabranch_report::{Sweep as Table, report_sweep};
 use anabranch_results::{FailedRun, Manifest, check_files, failed_file, is_complete_run, store_directory};
-use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
 use std::path::{Path, PathBuf};
 
 /// Options of executing a sweep.
@@ -154,10 +148,7 @@ impl Execution<'_> {
         if let Some(error) = fatal {
             return Err(with_what_is_done(error, self.sweep.order.len() - missing.len(), self.sweep.order.len()));
         }
-        let table = match missing.is_empty() {
-            true => self.report()?,
-            false => None,
-        };
+        let table = if missing.is_empty() { self.report()? } else { None };
         let failure = |number: &usize| {
             let run = &self.sweep.plan.runs[*number].run;
             let failed = FailedRun::read(self.place.runs(), run).ok()??;

@@ -1,14 +1,9 @@
 //! Sweep files: a TOML file whose `[sweep]` table holds the settings that flags of `anabranch sweep` give.
 
 use super::over::{axis_from, axis_of};
-use crate::entries::Request;
+use crate::Request;
 use anabranch_results::Axis;
-use anabranch_scenario::{
-    document,
-    error::ScenarioError,
-    section::Section,
-    tree::{Node, Tree, Value},
-};
+use anabranch_scenario::{Node, ScenarioError, Section, Tree, document::text, tree::Value};
 use anabranch_settings::Raw;
 use std::path::Path;
 
@@ -85,13 +80,6 @@ pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<Axis>) -> Result<(), Sc
     };
     axes.push(axis.map_err(|error| error.at(node.place.clone()))?);
     Ok(())
-}
-
-fn text(raw: &Raw) -> String {
-    match raw {
-        Raw::Text(text) => text.clone(),
-        other => document::value(other).to_string(),
-    }
 }
 
 /// Reads the variants of a table, in the form of `--variant`.

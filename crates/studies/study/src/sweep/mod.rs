@@ -8,22 +8,13 @@ pub mod over;
 pub use crate::store::Again;
 pub use dry::{DryRun, Measured};
 pub use execute::{Options, Swept};
-pub use file::SweepFile;
-pub use file::{flatten, variants};
+pub use file::{SweepFile, flatten, variants};
 
-use crate::{
-    entries::{Entries, Request},
-    run_key,
-};
+use crate::{Entries, Request, entries::plan_of, run_key};
 use anabranch_backend::Clock;
 use anabranch_random::name_key;
 use anabranch_results::{Axis, Plan, PlannedRun};
-use anabranch_scenario::{
-    error::ScenarioError,
-    explain,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-};
+use anabranch_scenario::{Scenario, ScenarioError, explain};
 use over::MAX_POINTS;
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -90,17 +81,9 @@ impl Sweep {
         }
         base.remember_files();
         let entries = Entries::new(&base, request)?;
-        let scenario = base.to_toml();
-        axes.iter_mut().for_each(|axis| axis.meaning = explain::meaning(&axis.key, &scenario));
-        let plan = Plan {
-            name: base.name.clone(),
-            scenario,
-            scenario_hash: format!("{:016x}", base.hash()),
-            ground: format!("{:016x}", base.ground()),
-            axes,
-            zip,
-            ..plan_of(&base, &entries)?
-        };
+        let plan = planned(&base, &entries)?;
+        axes.iter_mut().for_each(|axis| axis.meaning = explain::meaning(&axis.key, &plan.scenario));
+        let plan = Plan { axes, zip, ..plan };
         Sweep::over(Points::Of(Box::new(base)), plan, entries)
     }
 
@@ -121,11 +104,12 @@ impl Sweep {
         let entries = Entries::new(&first, request)?;
         let plan = Plan {
             name: format!("{} scenarios", scenarios.len()),
+            scenario: String::new(),
             // The list of scenarios may grow, as the values of a key may.
             scenario_hash: format!("{:016x}", name_key("scenarios")),
             ground: format!("{:016x}", name_key("scenarios")),
             axes: vec![Axis { key: SCENARIO.into(), values: names, meaning: "Scenario".into(), ..Axis::default() }],
-            ..plan_of(&first, &entries)?
+            ..planned(&first, &entries)?
         };
         Sweep::over(Points::List(scenarios), plan, entries)
     }
@@ -148,7 +132,7 @@ impl Sweep {
             for &seed in &plan.seeds {
                 for (number, entry) in here.iter().enumerate() {
                     let run = run_key(&entry.scenario.with_seed(seed), entries.backend());
-                    plan.runs.push(PlannedRun { point, entry: number, seed, backend: 0, run });
+                    plan.runs.push(PlannedRun { point, entry: number, seed, run, ..PlannedRun::default() });
                 }
             }
         }
@@ -220,13 +204,11 @@ impl Points {
     }
 }
 
-fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<Plan, ScenarioError> {
+fn planned(scenario: &Scenario, entries: &Entries) -> Result<Plan, ScenarioError> {
     Ok(Plan {
-        version: VERSION.into(),
-        commit: COMMIT.into(),
         entries: entries.names().to_vec(),
         baseline: entries.baseline(scenario)?,
         seeds: entries.seeds(scenario)?,
-        ..Plan::default()
+        ..plan_of(scenario)
     })
 }

@@ -1,7 +1,7 @@
 //! `KEY=A,B,...` and `KEY=A..B:STEP`: a key of the scenario and the values it takes.
 
 use anabranch_results::Axis;
-use anabranch_scenario::error::ScenarioError;
+use anabranch_scenario::ScenarioError;
 use anabranch_units::{Bytes, Rate, Time};
 
 /// Maximum number of points of a sweep, and of values of a key.

@@ -1,13 +1,8 @@
 //! `run --pcap`: the files agree with the rows of the links, and with Wireshark (slow, needs `tshark`).
 
 use anabranch_results::{Inputs, OutputDir};
-use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
-use anabranch_study::{
-    compare::Permission,
-    error::RunError,
-    pcap::{Captured, Captures},
-    single::Single,
-};
+use anabranch_scenario::{SIMULATOR, Scenario, ScenarioError, Tree};
+use anabranch_study::{Captured, Captures, Permission, RunError, Single};
 use anabranch_testkit::folder;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use std::{collections::BTreeMap, fs, path::Path, process::Command};

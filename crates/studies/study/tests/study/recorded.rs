@@ -1,7 +1,7 @@
 //! Recorded runs of the ConWeave ns-3 model on the same flows. Two small ones are kept in `recorded/`; the others are no part of the
 //! project: the environment variable `ANABRANCH_RECORDED` names their folder (`conweave-ns3`, with `calibration/` in it).
 
-use anabranch_scenario::{scenario::Scenario, tree::Tree};
+use anabranch_scenario::{Scenario, Tree};
 use anabranch_testkit::skip;
 use std::{
     collections::BTreeMap,

@@ -1,11 +1,7 @@
 //! A scenario printed with every default reads back as the same scenario; every ready-made one is valid.
 
-use anabranch_scenario::{
-    library::{READY_MADE, load},
-    scenario::Scenario,
-    tree::Tree,
-};
-use anabranch_study::compare::{ComparePlan, Request};
+use anabranch_scenario::{Scenario, Tree, library::READY_MADE, load};
+use anabranch_study::{ComparePlan, Request};
 use std::path::Path;
 
 fn read(text: &str) -> Scenario {

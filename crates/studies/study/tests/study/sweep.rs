@@ -1,13 +1,7 @@
 //! Sweeps: points, runs, identity of runs, and the same tables however the sweep is executed.
 
-use anabranch_scenario::{backend::SIMULATOR, library::load};
-use anabranch_study::{
-    Observer, Progress,
-    compare::{ComparePlan, Request},
-    place::Place,
-    run_key,
-    sweep::{Again, Options, Sweep, over},
-};
+use anabranch_scenario::{SIMULATOR, load};
+use anabranch_study::{Again, ComparePlan, Observer, Options, Place, Progress, Request, Sweep, run_key, sweep::over};
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering},
