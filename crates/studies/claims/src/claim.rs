@@ -1,10 +1,7 @@
 //! Claims of a claim file, typed.
 
-use super::{
-    Metric,
-    model::{Filter, Scale, SeedStatistic},
-};
-use anabranch_scenario::tree::Place;
+use super::{Filter, Metric, Scale, SeedStatistic};
+use anabranch_scenario::Place;
 
 /// Number that a paper publishes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,16 +1,10 @@
 //! Papers and the content of their claim files, with all names checked.
 
 use super::{
-    claim::Claim,
-    model::{Figure, Study},
-    open::Reading,
-    parse::{Parsed, SourceFile, parse},
+    Claim, Figure, Reading, SourceFile, Study,
+    parse::{Parsed, parse},
 };
-use anabranch_scenario::{
-    error::ScenarioError,
-    section::{did_you_mean, list},
-    tree::Place,
-};
+use anabranch_scenario::{Place, ScenarioError, did_you_mean, list};
 use anabranch_settings::nearest;
 use std::{collections::BTreeMap, path::Path};
 

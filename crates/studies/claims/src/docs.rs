@@ -1,15 +1,8 @@
 //! Marked blocks of the docs, written from stored rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
 
-use super::{
-    claim_set::{ClaimSet, PAPERS, Paper},
-    model::Scale,
-    paper_plan::{PaperPlan, PaperResult, plans},
-    plan::StudyPlan,
-    stored_rows::StoredRows,
-    text,
-};
+use super::{ClaimSet, PAPERS, Paper, PaperPlan, PaperResult, Scale, StoredRows, StudyPlan, plans, text};
 use anabranch_results::{Inputs, OutputFile};
-use anabranch_scenario::{error::ScenarioError, section::did_you_mean};
+use anabranch_scenario::{ScenarioError, did_you_mean};
 use std::{
     collections::BTreeMap,
     fs, io,

@@ -1,19 +1,11 @@
 //! Figure of a paper drawn from rows: panels with our values and the paper's, and the same as a table.
 
 use super::{
-    claim_set::ClaimSet,
-    judge::ratio,
-    metric::{ALL, Metric},
-    model::{Figure, FigureKind, Filter, Scale, SeedStatistic},
-    plan::{Coordinate, StudyPlan, at, check_names, coordinates},
-    rows::Rows,
-    words::sig,
+    ALL, ClaimSet, Coordinate, Figure, FigureKind, Filter, Metric, Rows, Scale, SeedStatistic, StudyPlan, at,
+    check_names, coordinates, judge::ratio, sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
-use anabranch_scenario::{
-    error::ScenarioError,
-    section::{did_you_mean, list},
-};
+use anabranch_scenario::{ScenarioError, did_you_mean, list};
 use anabranch_settings::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,20 +1,19 @@
 //! Judgement of a claim: turns the rows of its studies into a verdict with its comparisons.
 
 use super::{
-    claim::{Best, Claim, ClaimKind, Published, Reduce, Take},
-    metric::Metric,
-    model::SeedStatistic,
-    plan::{Coordinate, at},
-    rows::{BOUND, REFERENCE, Rows},
-    select::{Group, Selected},
-    verdict::{self, Compared, Effect, Verdict},
-    words::{Detail, published, result_text},
+    Best, Claim, ClaimKind, Coordinate, Detail, Metric, Published, Reduce, Rows, SeedStatistic, Selected, Take,
+    Verdict, at,
+    rows::{BOUND, REFERENCE},
+    select::Group,
+    verdict,
+    verdict::{Compared, Effect},
+    words::{published, result_text},
 };
 use anabranch_statistics::MIN_PAIRS;
 use std::collections::BTreeMap;
 
 /// Claim with its results.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// Verdict.
     pub verdict: Verdict,
@@ -76,16 +75,7 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
     };
     let published = published(selected.claim);
     let Some(mut found) = details.filter(|found| !found.is_empty()) else {
-        return Judged {
-            verdict: Verdict::NotRun,
-            published,
-            ours: "-".into(),
-            seeds: 0,
-            details: vec![],
-            after_tries: None,
-            limits: String::new(),
-            readings: vec![],
-        };
+        return Judged { published, ours: "-".into(), ..Judged::default() };
     };
     let (limits, is_in_reach) = claim_judge.limits(&found);
     let limited = |verdict: Verdict| match verdict {
@@ -139,21 +129,19 @@ impl ClaimJudge<'_> {
             (!series.is_empty()).then_some(series)
         };
         let all: Vec<Series> = coordinates.iter().map(of).collect::<Option<_>>()?;
-        let (first, rest) = all.split_first()?;
-        let Some(reduce) = self.claim.reduce else { return Some(first.clone()) };
-        let one = |(seed, value): (&u64, &f64)| {
-            let others: Vec<f64> = rest.iter().map(|series| series.get(seed).copied()).collect::<Option<_>>()?;
-            let values = || [*value].into_iter().chain(others.iter().copied());
-            let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
-            let reduced = match reduce {
+        let Some(reduce) = self.claim.reduce else { return all.into_iter().next() };
+        let reduced = |values: &[f64]| {
+            let values = values.iter().copied();
+            let (max, min) =
+                (values.clone().fold(f64::NEG_INFINITY, f64::max), values.clone().fold(f64::INFINITY, f64::min));
+            match reduce {
                 Reduce::Max => max,
                 Reduce::Min => min,
-                Reduce::Mean => values().sum::<f64>() / (rest.len() + 1) as f64,
+                Reduce::Mean => values.sum::<f64>() / all.len() as f64,
                 Reduce::Spread => ratio(max, min) - 1.0,
-            };
-            Some((*seed, reduced))
+            }
         };
-        Some(first.iter().filter_map(one).collect())
+        (!all.is_empty()).then(|| combined(&all, reduced))
     }
 
     /// Returns the best of several schemes; `None` if one of them has no value.
@@ -203,7 +191,7 @@ impl ClaimJudge<'_> {
             }
         }
         if self.claim.take == Take::Mean && means.len() > 1 {
-            let side = Side { scheme: found[0].0.a.clone(), values: mean_of(&means) };
+            let side = Side { scheme: found[0].0.a.clone(), values: combined(&means, mean) };
             return Some(vec![(self.value(vec![], &side)?, None)]);
         }
         Some(found)
@@ -246,7 +234,7 @@ impl ClaimJudge<'_> {
             }
         }
         if self.claim.take == Take::Mean && found.len() > 1 {
-            let pairs: Vec<(f64, f64)> = mean_of(&ratios).into_values().map(|ratio| (ratio, 1.0)).collect();
+            let pairs: Vec<(f64, f64)> = combined(&ratios, mean).into_values().map(|ratio| (ratio, 1.0)).collect();
             let compared = self.compared(&pairs)?;
             let (a, b) = (found[0].0.a.clone(), found[0].0.b.clone());
             return Some(vec![self.comparison(vec![], &a, &b, compared)]);
@@ -499,10 +487,7 @@ fn limit_words(bounds: &[Option<f64>], references: &[Option<f64>], is_change: bo
         let known = values.iter().flatten().copied();
         if is_change { known.min_by(f64::total_cmp) } else { known.max_by(f64::total_cmp) }
     };
-    let text = |value: f64| match is_change {
-        true => format!("{value:+.1} %"),
-        false => format!("{value:.3} times"),
-    };
+    let text = |value: f64| if is_change { format!("{value:+.1} %") } else { format!("{value:.3} times") };
     let bound = largest(bounds).map(|best| format!("bound: no more than {}", text(best)));
     let reference = largest(references).map(|best| format!("reference {}", text(best)));
     bound.into_iter().chain(reference).collect::<Vec<_>>().join(", ")
@@ -512,14 +497,15 @@ fn pairs(a: &Series, b: &Series) -> Vec<(f64, f64)> {
     a.iter().filter_map(|(seed, value)| Some((*value, *b.get(seed)?))).collect()
 }
 
-/// Returns the mean over several series at the seeds that all have.
-fn mean_of(all: &[Series]) -> Series {
-    let Some((first, rest)) = all.split_first() else { return Series::new() };
-    let one = |(seed, value): (&u64, &f64)| {
-        let others: Vec<f64> = rest.iter().map(|series| series.get(seed).copied()).collect::<Option<_>>()?;
-        Some((*seed, (value + others.iter().sum::<f64>()) / all.len() as f64))
-    };
-    first.iter().filter_map(one).collect()
+/// Returns one value per seed that all series have.
+fn combined(all: &[Series], of: impl Fn(&[f64]) -> f64) -> Series {
+    let at = |seed: &u64| all.iter().map(|series| series.get(seed).copied()).collect::<Option<Vec<f64>>>();
+    let seeds = all.iter().take(1).flat_map(Series::keys);
+    seeds.filter_map(|seed| Some((*seed, of(&at(seed)?)))).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    (values[0] + values[1..].iter().sum::<f64>()) / values.len() as f64
 }
 
 fn shifted(published: Published, none: f64) -> Published {

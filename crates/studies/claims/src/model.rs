@@ -2,7 +2,7 @@
 
 use super::Metric;
 use anabranch_results::Axis;
-use anabranch_scenario::tree::Place;
+use anabranch_scenario::Place;
 use anabranch_statistics::{Estimate, median};
 
 /// Values that dimensions may have, in the order given.

@@ -1,6 +1,6 @@
 //! Sentences of a paper with several readings.
 
-use anabranch_scenario::tree::Place;
+use anabranch_scenario::Place;
 
 /// Reading of a sentence of the paper that is not ours.
 #[derive(Clone, Debug, PartialEq)]

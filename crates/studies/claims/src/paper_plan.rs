@@ -1,18 +1,10 @@
 //! Claim set at a scale: plans its studies, checks all names in claims and figures, and judges rows.
 
 use super::{
-    claim::Claim,
-    claim_set::ClaimSet,
-    figure::{Layout, Shown},
-    judge::{Judged, judge},
-    metric::Metric,
-    model::{Figure, Scale},
-    plan::{Coordinate, StudyPlan, at},
-    rows::{RequiredMetrics, Rows},
-    select::Selected,
-    stored_rows::StoredRows,
+    Claim, ClaimSet, Coordinate, Figure, Judged, Metric, Rows, Scale, Selected, Shown, StoredRows, StudyPlan, at,
+    figure::Layout, judge::judge, rows::RequiredMetrics,
 };
-use anabranch_scenario::error::ScenarioError;
+use anabranch_scenario::ScenarioError;
 use std::collections::BTreeMap;
 
 /// Claim set of a paper at a scale, limited to the selected claims and figures.

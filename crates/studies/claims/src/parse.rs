@@ -1,17 +1,14 @@
 //! Parser of claim files: checks every key, types every value, and reports errors with their position.
 
 use super::{
-    claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
-    metric::{Metric, MetricError},
-    model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, StudyBound, Target},
-    open::Reading,
+    Best, Claim, ClaimKind, Figure, FigureKind, Filter, Metric, MetricError, Operand, Published, Quick, Reading,
+    Reduce, SeedStatistic, Study, StudyBound, Take, Target,
 };
 use anabranch_results::Axis;
 use anabranch_scenario::{
-    document,
-    error::ScenarioError,
-    section::{Section, did_you_mean},
-    tree::{Node, Place, Source, Tree, Value},
+    Node, Place, ScenarioError, Section, Tree, did_you_mean,
+    document::text,
+    tree::{Source, Value},
 };
 use anabranch_settings::Raw;
 use anabranch_study::sweep::{flatten, variants};
@@ -27,60 +24,17 @@ pub struct SourceFile {
     pub text: String,
 }
 
-const STUDY: &[&str] =
-    &["id", "label", "scenario", "set", "over", "mode", "schemes", "variants", "seeds", "bins", "bound", "quick"];
-const QUICK: &[&str] = &["set", "over", "schemes", "seeds"];
-const FIGURE: &[&str] = &[
-    "id",
-    "title",
-    "study",
-    "kind",
-    "metrics",
-    "metric",
-    "x",
-    "series",
-    "panel",
-    "where",
-    "x_title",
-    "y_title",
-    "log",
-    "relative_to",
-    "across",
-    "table_rows",
-    "digits",
-    "published",
-    "note",
-];
-const CLAIM: &[&str] = &[
-    "id",
-    "figure",
-    "section",
-    "says",
-    "study",
-    "quick_study",
-    "metric",
-    "kind",
-    "a",
-    "b",
-    "where",
-    "a_where",
-    "b_where",
-    "each",
-    "take",
-    "across",
-    "published",
-    "tolerance",
-    "ours",
-    "readings",
-    "tried",
-    "note",
-    "better",
-    "reduce",
-    "along",
-    "order",
-    "strict",
-];
+const STUDY: &str = "id label scenario set over mode schemes variants seeds bins bound quick";
+const QUICK: &str = "set over schemes seeds";
+const FIGURE: &str = "id title study kind metrics metric x series panel where x_title y_title log relative_to across \
+     table_rows digits published note";
+const CLAIM: &str = "id figure section says study quick_study metric kind a b where a_where b_where each take across \
+     published tolerance ours readings tried note better reduce along order strict";
 const KINDS: &[&str] = &["change", "factor", "value", "equal", "order", "trend", "shown"];
+
+fn keys(names: &'static str) -> Vec<&'static str> {
+    names.split(' ').collect()
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
@@ -135,8 +89,7 @@ impl<'t> Table<'t> {
     }
 
     fn need(&mut self, key: &str) -> Result<String, ScenarioError> {
-        let missing = self.error(format!("`{key}` is missing"));
-        self.section.read::<String>(key)?.ok_or(missing)
+        self.section.read::<String>(key)?.ok_or_else(|| self.missing(key))
     }
 
     fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, ScenarioError> {
@@ -193,6 +146,10 @@ impl<'t> Table<'t> {
         entries.iter().map(one).collect::<Result<_, _>>().map(Filter)
     }
 
+    fn missing(&self, key: &str) -> ScenarioError {
+        self.error(format!("`{key}` is missing"))
+    }
+
     fn id(&mut self) -> Result<String, ScenarioError> {
         let id = self.need("id")?;
         let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
@@ -200,14 +157,6 @@ impl<'t> Table<'t> {
             return Err(self.error(format!("`id`: found \"{id}\", expected lower case letters, digits, `-` and `.`")));
         }
         Ok(id)
-    }
-}
-
-/// Returns a value as it is written on a command line.
-fn text(raw: &Raw) -> String {
-    match raw {
-        Raw::Text(text) => text.clone(),
-        other => document::value(other).to_string(),
     }
 }
 
@@ -280,12 +229,12 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
                     schemes: quick.read("schemes")?,
                     seeds: quick.read("seeds")?,
                 };
-                quick.finish(QUICK)?;
+                quick.finish(&keys(QUICK))?;
                 Some(read)
             }
         },
     };
-    table.section.finish(STUDY)?;
+    table.section.finish(&keys(STUDY))?;
     let place = table.place;
     Ok(Study { id, label, scenario, set, over, zip, schemes, variants, seeds, edges, bound, quick, place })
 }
@@ -314,13 +263,9 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
     let mut table = Table::new(section);
     let id = table.id()?;
     let title = table.need("title")?;
-    let missing = table.error("`study` is missing");
-    let studies = table.texts("study")?.ok_or(missing)?;
-    let kind = match table.section.word("kind", &["bars", "lines", "cdf"])? {
-        Some("lines") => FigureKind::Lines,
-        Some("cdf") => FigureKind::Cdf,
-        _ => FigureKind::Bars,
-    };
+    let studies = table.texts("study")?.ok_or_else(|| table.missing("study"))?;
+    let kinds = [("bars", FigureKind::Bars), ("lines", FigureKind::Lines), ("cdf", FigureKind::Cdf)];
+    let kind = table.section.choice("kind", &kinds)?.unwrap_or(FigureKind::Bars);
     let metrics = if kind == FigureKind::Cdf {
         distribution(&mut table)?
     } else {
@@ -334,7 +279,7 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
         };
         let all: Vec<Metric> = one.into_iter().chain(several).collect();
         if all.is_empty() {
-            return Err(table.error("`metrics` is missing"));
+            return Err(table.missing("metrics"));
         }
         all
     };
@@ -366,7 +311,7 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
         note: table.section.read("note")?,
         place: table.place.clone(),
     };
-    table.section.finish(FIGURE)?;
+    table.section.finish(&keys(FIGURE))?;
     Ok(figure)
 }
 
@@ -387,8 +332,7 @@ fn targets(table: &mut Table<'_>) -> Result<Vec<Target>, ScenarioError> {
     let mut targets = vec![];
     for mut entry in table.section.tables("published", "figure.published")?.into_iter().map(Table::new) {
         let at = entry.filter("where")?;
-        let missing = entry.error("`value` is missing");
-        let value = entry.section.read("value")?.ok_or(missing)?;
+        let value = entry.section.read("value")?.ok_or_else(|| entry.missing("value"))?;
         entry.section.finish(&["where", "value"])?;
         targets.push(Target { at, value });
     }
@@ -403,29 +347,20 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         return Err(table.error("`figure` or `section` is missing: give its place in the paper"));
     }
     let says = table.need("says")?;
-    let missing = table.error("`study` is missing");
-    let studies = table.texts("study")?.ok_or(missing)?;
+    let studies = table.texts("study")?.ok_or_else(|| table.missing("study"))?;
     let quick_studies = table.texts("quick_study")?.unwrap_or_else(|| studies.clone());
-    let missing = table.error("`metric` is missing");
-    let metric = table.metric("metric")?.ok_or(missing)?;
+    let metric = table.metric("metric")?.ok_or_else(|| table.missing("metric"))?;
     let missing = table.error(format!("`kind` is missing; allowed are {}", KINDS.join(", ")));
     let kind_word = table.section.word("kind", KINDS)?.ok_or(missing)?;
     let along: Option<String> = table.section.read("along")?;
     let kind = kind(&mut table, kind_word, along.as_ref(), &metric)?;
-    let reduce = table.section.word("reduce", &["max", "min", "mean", "spread"])?.map(|word| match word {
-        "max" => Reduce::Max,
-        "min" => Reduce::Min,
-        "mean" => Reduce::Mean,
-        _ => Reduce::Spread,
-    });
+    let reductions = [("max", Reduce::Max), ("min", Reduce::Min), ("mean", Reduce::Mean), ("spread", Reduce::Spread)];
+    let reduce = table.section.choice("reduce", &reductions)?;
     if kind_word != "trend" && along.is_some() != reduce.is_some() {
         return Err(table.error("`along` and `reduce` go together: a key of `over`, and max, min, mean or spread"));
     }
-    let take = match table.section.word("take", &["every", "most", "mean"])? {
-        Some("most") => Take::Largest,
-        Some("mean") => Take::Mean,
-        _ => Take::Every,
-    };
+    let takes = [("every", Take::Every), ("most", Take::Largest), ("mean", Take::Mean)];
+    let take = table.section.choice("take", &takes)?.unwrap_or(Take::Every);
     let usual = if matches!(kind_word, "equal" | "order" | "trend") { 0.02 } else { 0.25 };
     let tolerance_node = table.section.peek("tolerance");
     let claim = Claim {
@@ -444,10 +379,8 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         take,
         across: across(&mut table)?,
         tolerance: table.section.read("tolerance")?.unwrap_or(usual),
-        better: match table.section.word("better", &["lower", "higher"])? {
-            Some("higher") => Best::Higher,
-            _ => Best::Lower,
-        },
+        better: (table.section.choice("better", &[("lower", Best::Lower), ("higher", Best::Higher)])?)
+            .unwrap_or(Best::Lower),
         along,
         reduce,
         ours: table.texts("ours")?.unwrap_or_default(),
@@ -456,7 +389,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         note: table.section.read("note")?,
         place: table.place.clone(),
     };
-    table.section.finish(CLAIM)?;
+    table.section.finish(&keys(CLAIM))?;
     for (key, filter) in [("where", &claim.filter), ("a_where", &claim.a_filter), ("b_where", &claim.b_filter)] {
         if filter.values("scheme").is_some() {
             let message = format!("claim `{}`: `{key}`: `scheme` is not fixed there", claim.id);
@@ -485,10 +418,8 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
 }
 
 fn across(table: &mut Table<'_>) -> Result<SeedStatistic, ScenarioError> {
-    Ok(match table.section.word("across", &["mean", "median"])? {
-        Some("median") => SeedStatistic::Median,
-        _ => SeedStatistic::Mean,
-    })
+    let statistics = [("mean", SeedStatistic::Mean), ("median", SeedStatistic::Median)];
+    Ok(table.section.choice("across", &statistics)?.unwrap_or_default())
 }
 
 fn kind(

@@ -1,17 +1,9 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
-use super::{
-    metric::ALL,
-    model::{Filter, Scale, Study},
-};
-use anabranch_scenario::{
-    error::ScenarioError,
-    library,
-    scenario::SkipRule,
-    section::{did_you_mean, list},
-};
+use super::{ALL, Filter, Scale, Study};
+use anabranch_scenario::{ScenarioError, did_you_mean, library, list, scenario::SkipRule};
 use anabranch_settings::nearest;
-use anabranch_study::{compare::Request, sweep::Sweep};
+use anabranch_study::{Request, Sweep};
 use std::collections::BTreeSet;
 
 /// Plan of a study at a scale, with every key and value checked.

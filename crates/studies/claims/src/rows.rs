@@ -1,16 +1,12 @@
 //! Results of a study: a number per run, workload, bin and metric. Verdicts and figures follow from them alone.
 
-use super::{
-    metric::{ALL, Metric, RunData},
-    model::StudyBound,
-    plan::{StudyPlan, at},
-};
+use super::{ALL, Metric, RunData, StudyBound, StudyPlan, at};
 use anabranch_results::{LimitRow, Limits, PlannedRun, ReportError};
-use anabranch_scenario::{error::ScenarioError, machine::COMMIT};
+use anabranch_scenario::{COMMIT, ScenarioError};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::Mutex,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 pub(crate) type Part = (String, String);
@@ -76,49 +72,31 @@ impl Rows {
         threads: usize,
     ) -> Result<Self, ReportError> {
         let sweep = &plan.sweep.plan;
+        let is_binned = required.parts.iter().any(|(_, bin)| bin != ALL);
+        let bins = plan.study.bins().into_iter().filter(|_| is_binned);
         let bins: BTreeMap<String, (u64, u64)> =
-            plan.study.bins().into_iter().filter_map(|bin| Some((bin.clone(), plan.study.bounds(&bin)?))).collect();
-        let bins = match required.parts.iter().any(|(_, bin)| bin != ALL) {
-            true => bins,
-            false => BTreeMap::new(),
-        };
-        let next = Mutex::new(0);
-        let found: Mutex<Vec<(usize, Row)>> = Mutex::default();
-        let failed: Mutex<Option<ReportError>> = Mutex::default();
-        let work = || {
+            bins.filter_map(|bin| Some((bin.clone(), plan.study.bounds(&bin)?))).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, Row)>, ReportError> {
+            let mut rows = vec![];
             loop {
-                let number = {
-                    let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    *next += 1;
-                    *next - 1
-                };
-                let Some(run) = sweep.runs.get(number) else { return };
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(run) = sweep.runs.get(number) else { return Ok(rows) };
                 let Some(place) = directory(run) else { continue };
-                match RunData::read(&place, required.metrics.iter(), bins.clone()) {
-                    Ok(None) => {}
-                    Ok(Some(data)) => {
-                        let rows =
-                            required.parts.iter().filter_map(|part| row(plan, run, &data, &required.metrics, part));
-                        let rows: Vec<_> = rows.map(|row| (number, row)).collect();
-                        found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(rows);
-                    }
-                    Err(error) => {
-                        failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
-                        return;
-                    }
+                if let Some(data) = RunData::read(&place, required.metrics.iter(), bins.clone())? {
+                    let of = |part| Some((number, row(plan, run, &data, &required.metrics, part)?));
+                    rows.extend(required.parts.iter().filter_map(of));
                 }
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.max(1) {
-                scope.spawn(work);
+        let mut rows = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let mut rows = work()?;
+            for other in others {
+                rows.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
             }
-            work();
-        });
-        if let Some(error) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            return Err(error);
-        }
-        let mut rows = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Ok::<_, ReportError>(rows)
+        })?;
         // In the order of the plan, regardless of the thread that read them.
         rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
         if plan.study.bound != StudyBound::No {

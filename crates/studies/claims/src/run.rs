@@ -1,39 +1,19 @@
 //! Execution of the runs that claims need, in one store, and judgement of their rows.
 
 use super::{
-    claim::Claim,
-    claim_set::ClaimSet,
-    model::{Figure, Scale, StudyBound},
-    paper_plan::{PaperPlan, PaperResult, ReproductionOutcome, plans, required},
-    plan::{StudyPlan, at},
-    rows::Rows,
-    select::Selected,
-    stored_rows::Cost,
-    text,
-    verdict::Verdict,
-    words::sig,
+    Claim, ClaimSet, Cost, Figure, PaperPlan, PaperResult, ReproductionOutcome, Rows, Scale, Selected, StudyBound,
+    StudyPlan, Verdict, at, paper_plan::required, plans, sig, text,
 };
 use anabranch_report::write_claims;
 use anabranch_results::{
     FailedRun, Manifest, OutputDir, PlannedRun, create_store, failed_file, is_complete_run, read_limits_file,
     read_summary, store_directory, write_limits_file,
 };
-use anabranch_scenario::{
-    backend::{BackendEntry, SIMULATOR},
-    error::ScenarioError,
-    machine::{COMMIT, VERSION},
-    scenario::Scenario,
-    section::did_you_mean,
-    tree::Tree,
-};
+use anabranch_scenario::{BackendEntry, COMMIT, SIMULATOR, Scenario, ScenarioError, Tree, VERSION, did_you_mean};
 use anabranch_study::{
-    batch::{Batch, Runs},
-    compare::check,
-    error::RunError,
+    Again, Batch, Observer, RunError, Runs, Store, check,
     limits::{flows_key, limits_of, link_limits},
-    schedule::Observer,
-    store::{Store, write_alone},
-    sweep::Again,
+    store::write_alone,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -113,10 +93,7 @@ struct FinishedRuns<'r> {
 impl FinishedRuns<'_> {
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
-        match is_complete_run(&own) {
-            true => Some(own),
-            false => self.others.get(run).cloned(),
-        }
+        if is_complete_run(&own) { Some(own) } else { self.others.get(run).cloned() }
     }
 }
 
@@ -203,13 +180,8 @@ impl Reproduction {
     }
 
     /// Returns the number of runs.
-    pub fn len(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.runs.len()
-    }
-
-    /// Returns `true` if there is nothing to run.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
     }
 
     fn finished_runs<'r>(&self, directory: &'r Path, any_commit: bool) -> FinishedRuns<'r> {

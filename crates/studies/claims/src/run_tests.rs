@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use anabranch_backend::Progress;
-use anabranch_study::{schedule::Observer, sweep::Again};
+use anabranch_study::{Again, Observer};
 use anabranch_testkit::folder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -157,7 +157,7 @@ fn figures_claims_and_studies_can_be_selected() {
         Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Full, figure, &only)
     };
     let counts =
-        |found: Reproduction| (found.paper_plans[0].claims.len(), found.paper_plans[0].figures.len(), found.len());
+        |found: Reproduction| (found.paper_plans[0].claims.len(), found.paper_plans[0].figures.len(), found.total());
     assert_eq!(counts(of(Some("fig1"), &[]).unwrap()), (1, 1, 24));
     assert_eq!(counts(of(Some("order"), &[]).unwrap()), (1, 0, 8));
     assert_eq!(counts(of(None, &["large"]).unwrap()), (1, 0, 8));

@@ -1,15 +1,7 @@
 //! Selection of the numbers that a claim refers to: its groups, and the coordinates of both sides in each.
 
-use super::{
-    claim::{Claim, ClaimKind},
-    metric::ALL,
-    model::{Filter, Scale},
-    plan::{Coordinate, StudyPlan, at, check_names, coordinates},
-};
-use anabranch_scenario::{
-    error::ScenarioError,
-    section::{did_you_mean, list},
-};
+use super::{ALL, Claim, ClaimKind, Coordinate, Filter, Scale, StudyPlan, at, check_names, coordinates};
+use anabranch_scenario::{ScenarioError, did_you_mean, list};
 use anabranch_settings::nearest;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,8 @@
 //! Rows kept in the repository, from which the tables of the docs are written.
 
-use super::{
-    model::Scale,
-    rows::{Rows, csv},
-};
+use super::{Rows, Scale, csv};
 use anabranch_results::{Inputs, OutputFile};
-use anabranch_scenario::error::ScenarioError;
+use anabranch_scenario::ScenarioError;
 use std::{
     collections::BTreeMap,
     fs, io,

@@ -1,7 +1,7 @@
 //! Tests of claim files: errors are reported with their position, and the embedded files are valid.
 
-use super::{paper_plan::plans, select::Selected, *};
-use anabranch_scenario::error::ScenarioError;
+use super::{Selected, plans, *};
+use anabranch_scenario::ScenarioError;
 use proptest::prelude::*;
 
 pub(super) const EXAMPLE: &str = r#"

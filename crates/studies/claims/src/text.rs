@@ -1,19 +1,12 @@
 //! Verdicts as text: CSV for programs, Markdown for the docs.
 
 use super::{
-    claim::Claim,
-    claim_set::{ClaimSet, Paper},
-    judge::Judged,
-    model::Scale,
-    paper_plan::{PaperPlan, PaperResult, ReproductionOutcome},
-    plan::StudyPlan,
-    rows::{Rows, csv},
-    stored_rows::StoredRows,
-    verdict::Verdict,
-    words::{Detail, sig},
+    Claim, ClaimSet, Detail, Judged, Paper, PaperPlan, PaperResult, ReproductionOutcome, Rows, Scale, StoredRows,
+    StudyPlan, Verdict, csv, sig,
 };
 use anabranch_report::{ClaimPage, ClaimRow};
-use anabranch_scenario::machine::{COMMIT, VERSION};
+use anabranch_results::capital;
+use anabranch_scenario::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries";
@@ -243,10 +236,7 @@ pub(super) fn verdicts(
         let label = claim_set.study(id).map_or(id.as_str(), |study| study.label.as_str());
         let commits: Vec<&str> =
             paper.rows.get(id).map(|rows| rows.commits().into_iter().collect()).unwrap_or_default();
-        let commits = match commits.is_empty() {
-            true => "not run".to_string(),
-            false => format!("commit {}", commits.join(", ")),
-        };
+        let commits = if commits.is_empty() { "not run".to_string() } else { format!("commit {}", commits.join(", ")) };
         lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
     }
     text + &lines.join("\n") + "\n"
@@ -290,9 +280,4 @@ pub(super) fn not_run(studies: &[String], stored_rows: &StoredRows, scale: Scale
     let hours: f64 = costs.iter().map(|cost| cost.1).sum();
     let hours = if hours < 0.1 { "less than 0.1".to_string() } else { sig(hours, 2) };
     format!("not run ({hours} CPU hours)")
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }

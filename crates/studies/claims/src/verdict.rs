@@ -1,10 +1,10 @@
 //! Rule that turns numbers into a verdict. It uses numbers alone: no files, no names.
 
-use super::claim::Published;
+use super::Published;
 use anabranch_statistics::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
 /// Verdict on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Direction and number agree with the paper.
     Reproduced,
@@ -21,22 +21,11 @@ pub enum Verdict {
     /// Fewer than three seeds, or too much noise to confirm or refute the published number.
     TooFewSeeds,
     /// The runs are missing.
+    #[default]
     NotRun,
 }
 
 impl Verdict {
-    /// All verdicts.
-    pub const ALL: [Verdict; 8] = [
-        Verdict::Reproduced,
-        Verdict::Stronger,
-        Verdict::Weaker,
-        Verdict::OutOfReach,
-        Verdict::NotReproduced,
-        Verdict::NoNumber,
-        Verdict::TooFewSeeds,
-        Verdict::NotRun,
-    ];
-
     /// Returns the printed words.
     pub fn words(self) -> &'static str {
         match self {

@@ -1,10 +1,6 @@
 //! Published numbers and our results as text.
 
-use super::{
-    claim::{Best, Claim, ClaimKind, Published, Take},
-    model::SeedStatistic,
-    plan::Coordinate,
-};
+use super::{Best, Claim, ClaimKind, Coordinate, Published, SeedStatistic, Take};
 use anabranch_results::significant_digits;
 
 /// One comparison of a claim.
