@@ -2,6 +2,7 @@
 
 mod canvas;
 mod caption;
+mod distribution;
 mod fct_ratio;
 mod files;
 mod job_completion;
@@ -35,11 +36,11 @@ pub(crate) use layout::{Layout, PAGE as PAGE_LAYOUT, style_folder};
 pub(crate) use model::{FigureKind, Rows, View};
 pub use palette::{LineStyle, line_styles};
 pub(crate) use palette::{Paint, colours, heat, with_series};
-pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
-pub(crate) use scale::{Scale, places, plain};
-pub(crate) use sheet::{Grid, Key, Panels, Sheet, column};
+pub(crate) use panel::{Axis, BELOW, BESIDE, Panel, horizontal, legend, legend_width};
+pub(crate) use scale::{Format, Scale, percent, places, plain};
+pub(crate) use sheet::{Grid, Key, Panels, Sheet, column, names, seeds};
 
-use crate::{comparison::Comparison, dataset::Dataset};
+use crate::{Comparison, Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FIGURES: &[FigureKind] = &[
