@@ -5,17 +5,12 @@ mod run_data;
 
 pub use run_data::RunData;
 
-use crate::comparison::{FLOW_METRICS, METRICS, Metric as OfComparison};
-use anabranch_results::{
-    manifest::ColumnEntry,
-    summary::{ConservationSummary, FlowSummary, Summary},
-};
+use crate::{ALL, FLOW_METRICS, METRICS, comparison::Metric as OfComparison};
+use anabranch_results::{ColumnEntry, ConservationSummary, FlowSummary, Summary};
 use anabranch_units::Rate;
 use run_data::{Pick, take};
 use std::fmt;
 
-/// Name of all workloads, or all bins, together.
-pub const ALL: &str = "all";
 /// Metric that counts finished flows.
 const FLOW_COUNT: &str = "flows";
 
@@ -177,21 +172,20 @@ impl Metric {
 
     /// Returns `true` if the metric is available per workload.
     pub fn is_per_workload(&self) -> bool {
-        match &self.kind {
-            Kind::Compared(metric) => metric.is_of_flows(),
-            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
-            Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } | Kind::JainOfJobs(_) => false,
-            Kind::Two(left, _, right) => left.is_per_workload() && right.is_per_workload(),
-        }
+        self.is_over_flows(&|metric| metric.is_of_flows())
     }
 
     /// Returns `true` if the metric is available per bin of flow sizes.
     pub fn is_per_bin(&self) -> bool {
+        self.is_over_flows(&|metric| over_flows(metric.name).is_some())
+    }
+
+    fn is_over_flows(&self, compared: &dyn Fn(&OfComparison) -> bool) -> bool {
         match &self.kind {
-            Kind::Compared(metric) => over_flows(metric.name).is_some(),
+            Kind::Compared(metric) => compared(metric),
             Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
             Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } | Kind::JainOfJobs(_) => false,
-            Kind::Two(left, _, right) => left.is_per_bin() && right.is_per_bin(),
+            Kind::Two(left, _, right) => left.is_over_flows(compared) && right.is_over_flows(compared),
         }
     }
 
@@ -351,29 +345,12 @@ impl Metric {
         }
     }
 
-    fn needs_flows(&self, bins: bool) -> bool {
+    /// Returns `true` if rows of flows, links or uplinks, as `is` says, are needed for a part of the metric.
+    fn needs(&self, is: &dyn Fn(&Kind) -> bool) -> bool {
         match &self.kind {
-            Kind::Compared(metric) => bins && over_flows(metric.name).is_some(),
-            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
-            Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } => false,
-            Kind::JainOfJobs(of) => of.needs_flows(bins),
-            Kind::Two(left, _, right) => left.needs_flows(bins) || right.needs_flows(bins),
-        }
-    }
-
-    fn needs_links(&self) -> bool {
-        match &self.kind {
-            Kind::Links { .. } => true,
-            Kind::Two(left, _, right) => left.needs_links() || right.needs_links(),
-            _ => false,
-        }
-    }
-
-    fn needs_uplinks(&self) -> bool {
-        match &self.kind {
-            Kind::UplinkSpread { .. } => true,
-            Kind::Two(left, _, right) => left.needs_uplinks() || right.needs_uplinks(),
-            _ => false,
+            Kind::JainOfJobs(of) => of.needs(is),
+            Kind::Two(left, _, right) => left.needs(is) || right.needs(is),
+            kind => is(kind),
         }
     }
 }

@@ -1,14 +1,8 @@
 //! Quantities that explain the difference between two backends.
 
-use super::model::{Agreement, Side, compared_seeds};
-use anabranch_results::{
-    error::ReportError,
-    manifest::ColumnEntry,
-    rows::{self, cell},
-    summary::Summary,
-    tables::Frame,
-};
-use anabranch_statistics::statistics::mean;
+use super::{Agreement, Side, model::compared_seeds};
+use anabranch_results::{ColumnEntry, Frame, ReportError, Summary, cell, rows};
+use anabranch_statistics::mean;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,14 +8,7 @@ pub use explain::Explanation;
 pub use model::{Agreement, AgreementRow, Side, Verdict};
 
 use crate::metric::Metric;
-use anabranch_results::{
-    error::ReportError,
-    json::{read_json, to_json},
-    manifest::{FileEntry, Manifest},
-    names::{PAGE, PLAN},
-    output::{Inputs, OutputDir},
-    staging::Staging,
-};
+use anabranch_results::{FileEntry, Inputs, Manifest, OutputDir, PAGE, PLAN, ReportError, Staging, read_json, to_json};
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
@@ -56,7 +49,7 @@ pub fn write_agreement(
         let Some(there) = Manifest::read(&directory.join(&side.backend))? else { continue };
         runs.extend(there.runs.iter().map(|(run, rows)| (format!("{}/{run}", side.backend), rows.clone())));
         if manifest.name.is_empty() {
-            manifest = Manifest { recorded_backend: String::new(), files: vec![], ..there };
+            manifest = Manifest { backend: String::new(), files: vec![], ..there };
             (manifest.baseline, manifest.datapath) = (None, None);
             manifest.fingerprints.clear();
             manifest.statuses.clear();
@@ -91,7 +84,7 @@ pub(crate) fn report_agreement(directory: &Path) -> Result<Option<PathBuf>, Repo
         recorded.backends.iter().map(|backend| Side::read(backend, directory)).collect::<Result<_, _>>()?;
     let mut schemes: Vec<String> = recorded.rows.into_iter().map(|row| row.scheme).collect();
     schemes.dedup();
-    if sides.iter().any(|side| side.runs.is_empty()) {
+    if sides.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
         return Ok(None);
     }
     let agreement = Agreement::new(&sides, &schemes, Metric::read(&recorded.metric).ok().as_ref())?;

@@ -1,19 +1,9 @@
-use super::explain::{Explanation, explanations};
-use crate::{
-    comparison::ALL,
-    metric::{Metric, RunData},
-};
+use super::{Explanation, explain::explanations};
+use crate::{ALL, RunData, metric::Metric};
 use anabranch_results::{
-    error::ReportError,
-    manifest::ColumnEntry,
-    names::store_directory,
-    plan::Plan,
-    read::read_summary,
-    rows::{self, cell},
-    store::is_complete_run,
-    summary::Summary,
+    ColumnEntry, Plan, ReportError, Summary, cell, is_complete_run, read_summary, rows, store_directory,
 };
-use anabranch_statistics::statistics::{Estimate, mean};
+use anabranch_statistics::{Estimate, mean};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -181,23 +171,11 @@ impl Agreement {
         let usual = || Metric::read(usual_metric(sides)).expect("a metric of comparisons");
         let metric = &metric.cloned().unwrap_or_else(usual);
         let (name, title, unit) = (metric.name().to_string(), metric.label(), metric.unit());
-        let Some((first, others)) = sides.split_first() else {
-            return Ok(Agreement {
-                scenario: String::new(),
-                backends: vec![],
-                metric: name,
-                title,
-                unit,
-                rows: vec![],
-                explanations: vec![],
-                notes: vec![],
-                unlike: vec![],
-            });
-        };
+        let others = sides.get(1..).unwrap_or_default();
         let rows: Vec<AgreementRow> = schemes
             .iter()
             .flat_map(|scheme| others.iter().map(move |other| (scheme, other)))
-            .map(|(scheme, other)| row(scheme, first, other, metric))
+            .map(|(scheme, other)| row(scheme, &sides[0], other, metric))
             .collect::<Result<_, _>>()?;
         Ok(Agreement {
             scenario: sides.iter().flat_map(Side::summaries).next().map(|run| run.scenario.clone()).unwrap_or_default(),

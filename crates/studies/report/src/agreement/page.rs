@@ -1,12 +1,6 @@
-use super::{
-    explain::Explanation,
-    model::{ALIKE, Agreement, AgreementRow, Verdict},
-};
+use super::{Agreement, AgreementRow, Explanation, Verdict, model::ALIKE};
 use crate::page::parts;
-use anabranch_results::{
-    error::ReportError,
-    numbers::{significant_digits, significant_digits_trimmed},
-};
+use anabranch_results::{ReportError, significant_digits, significant_digits_trimmed};
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/agreement.html.jinja");

@@ -1,8 +1,8 @@
 //! What metrics need of a run: its summary and, for some of them, rows of flows, links and uplinks.
 
-use super::{ALL, COLUMNS, FLOW_COLUMNS, LinkFilter, Metric, Of};
-use anabranch_results::{error::ReportError, meta::FctKind, read::read_summary, summary::Summary, tables::Frame};
-use anabranch_statistics::statistics::{mean, quantile};
+use super::{ALL, COLUMNS, FLOW_COLUMNS, Kind, LinkFilter, Metric, Of, over_flows};
+use anabranch_results::{FctKind, Frame, ReportError, Summary, read_summary};
+use anabranch_statistics::{mean, quantile};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -69,13 +69,19 @@ impl RunData {
             uplinks: BTreeMap::new(),
             bins,
         };
-        if metrics.clone().any(Metric::needs_uplinks) {
+        let need = |is: &dyn Fn(&Kind) -> bool| metrics.clone().any(|metric| metric.needs(is));
+        if need(&|kind| matches!(kind, Kind::UplinkSpread { .. })) {
             data.read_uplinks(directory)?;
         }
-        if metrics.clone().any(|metric| metric.needs_flows(!data.bins.is_empty())) {
+        let has_bins = !data.bins.is_empty();
+        if need(&|kind| match kind {
+            Kind::Compared(metric) => has_bins && over_flows(metric.name).is_some(),
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
+            _ => false,
+        }) {
             data.read_flows(directory)?;
         }
-        if metrics.clone().any(Metric::needs_links) {
+        if need(&|kind| matches!(kind, Kind::Links { .. })) {
             data.read_links(directory)?;
         }
         Ok(Some(data))
