@@ -1,13 +1,11 @@
 //! `stats`: paths of NCCL jobs on this machine, read from the statistics pages of the plugin.
 
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{count, note, print, print_json},
-    table::Table,
-};
+use crate::{Failure, Format, Table, count, note, print, print_json};
 use clap::Args;
-use nccl_net_anabranch::page::{self, FOLDER, Skipped, Slot, Snapshot, State};
+use nccl_net_anabranch::{
+    page,
+    page::{FOLDER, Skipped, Slot, Snapshot, State},
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -81,7 +79,7 @@ fn slot_key(path: &Path, slot: &Slot) -> (PathBuf, u32, u32, u32) {
     (path.to_path_buf(), slot.device, slot.connection, slot.path)
 }
 
-fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
+fn read_pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
     let found = page::pages(folder).map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let mut seen = Vec::new();
     for file in found.pages {
@@ -93,14 +91,11 @@ fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skip
             Err(error) => note(&format!("warning: {}: {error}", file.display())),
         }
     }
-    Ok((seen, found.skipped))
-}
-
-fn read_pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
-    let found = pages(arguments, folder)?;
-    match arguments.pid.iter().find(|pid| found.0.iter().all(|(_, page)| page.pid != **pid)) {
-        Some(pid) => Err(no_page_of(*pid, folder)),
-        None => Ok(found),
+    match arguments.pid.iter().find(|pid| seen.iter().all(|(_, page)| page.pid != **pid)) {
+        Some(pid) => {
+            Err(Failure::input(format!("--pid: process {pid} has no statistics page in {}", folder.display())))
+        }
+        None => Ok((seen, found.skipped)),
     }
 }
 
@@ -111,10 +106,6 @@ fn note_skipped(skipped: &[Skipped], folder: &Path) {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
         note(&format!("not read in {}: {name} ({}){more}", folder.display(), first.reason));
     }
-}
-
-fn no_page_of(pid: u32, folder: &Path) -> Failure {
-    Failure::input(format!("--pid: process {pid} has no statistics page in {}", folder.display()))
 }
 
 fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {

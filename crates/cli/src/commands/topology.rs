@@ -1,14 +1,10 @@
 use super::request::load;
 use crate::{
-    arguments::{Format, ScenarioArguments},
-    complete,
-    failure::Failure,
-    printing::{count, note, print, print_json, table, width, wrapped},
-    table::Table,
+    Failure, Format, ScenarioArguments, Table, complete, count, note, print, print_json, table, width, wrapped,
 };
 use anabranch_results::{Inputs, OutputFile};
-use anabranch_scenario::{ScenarioError, scenario::Scenario};
-use anabranch_study::{hold::Hold, input_error};
+use anabranch_scenario::{Scenario, ScenarioError};
+use anabranch_study::{Hold, input_error};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Proposal, Summary, TierCount, Topology as Graph, TypeCount, propose,
 };
@@ -54,13 +50,24 @@ const MAX_PATHS: usize = 10_000;
 
 /// Returns the result of `anabranch topology --format json`, with the paths of a pair of hosts if given.
 pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Value, ScenarioError> {
-    let graph = scenario.topology()?;
-    let packets = &scenario.transport;
-    let mut answer = summary_json(&graph.summary(packets.mtu() + packets.header(), packets.ack_size()));
-    if let Some(pair) = pair {
-        answer["pair"] = paths(&graph, pair, packets.mtu() + packets.header())?.json(&graph);
+    let (graph, summary, paths) = described(scenario, pair.map(<[String; 2]>::as_slice))?;
+    Ok(as_json(&graph, &summary, paths.as_ref()))
+}
+
+fn described(scenario: &Scenario, pair: Option<&[String]>) -> Result<(Graph, Summary, Option<Pair>), ScenarioError> {
+    let (graph, packets) = (scenario.topology()?, &scenario.transport);
+    let packet = packets.mtu() + packets.header();
+    let summary = graph.summary(packet, packets.ack_size());
+    let paths = pair.map(|pair| paths(&graph, pair, packet)).transpose()?;
+    Ok((graph, summary, paths))
+}
+
+fn as_json(graph: &Graph, summary: &Summary, paths: Option<&Pair>) -> Value {
+    let mut answer = summary_json(summary);
+    if let Some(paths) = paths {
+        answer["pair"] = paths.json(graph);
     }
-    Ok(answer)
+    answer
 }
 
 pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
@@ -70,22 +77,12 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
         (None, None) => return Err(Failure::input("found neither a scenario nor --hosts")),
     };
     let scenario = load(&ScenarioArguments { scenario, set: arguments.set.clone(), seed: arguments.seed })?;
-    let graph = scenario.topology()?;
+    let (graph, summary, paths) = described(&scenario, arguments.paths.as_deref())?;
     if let Some(file) = &arguments.export {
         export(&graph, &OutputFile::new(file, arguments.replace, &Inputs::of(scenario.inputs()))?)?;
     }
-    let packets = &scenario.transport;
-    let summary = graph.summary(packets.mtu() + packets.header(), packets.ack_size());
-    let paths =
-        arguments.paths.as_ref().map(|pair| paths(&graph, pair, packets.mtu() + packets.header())).transpose()?;
     match arguments.format {
-        Format::Json => {
-            let mut answer = summary_json(&summary);
-            if let (Some(paths), Value::Object(answer)) = (&paths, &mut answer) {
-                answer.insert("pair".into(), paths.json(&graph));
-            }
-            print_json(&answer);
-        }
+        Format::Json => print_json(&as_json(&graph, &summary, paths.as_ref())),
         Format::Table => {
             print(&summary_text(&summary));
             if let Some(paths) = &paths {

@@ -1,18 +1,13 @@
 //! `serve` and `send` over RDMA verbs.
 
-use super::wire::{Send, Serve, address, find_pairs, goodput, interrupted};
-use crate::{
-    arguments::Format,
-    failure::Failure,
-    printing::{count, note, print, print_json, table},
-};
+use super::wire::{Send, Serve, address, content, find_pairs, goodput, interrupted, print_received, transfer_failure};
+use crate::{Failure, Format, count, note, print, print_json, table};
 use anabranch_endpoint::Settings;
-use anabranch_random::Stream;
-use anabranch_scenario::scenario::Scenario;
+use anabranch_scenario::Scenario;
 use anabranch_units::Time;
 use anabranch_wire::{
-    transfer::TransferError,
-    verbs::{self, Served, VerbsSent, VerbsSettings, source_port},
+    verbs,
+    verbs::{Served, VerbsSent, VerbsSettings, source_port},
 };
 use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
@@ -50,22 +45,7 @@ fn print_served(served: &Served, format: Format) {
             return;
         }
     };
-    let (rate, text) = goodput(ours.bytes, took);
-    match format {
-        Format::Json => print_json(&json!({
-            "from": from.to_string(),
-            "bytes": ours.bytes,
-            "took_ps": took.ps(),
-            "goodput_bps": rate,
-            "crc32": ours.checksum,
-            "checksums_equal": ours == theirs,
-        })),
-        Format::Table => {
-            let verdict = if ours == theirs { "checksums equal" } else { "CHECKSUMS DIFFER" };
-            let (bytes, checksum) = (count(ours.bytes), ours.checksum);
-            print(&format!("{bytes} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n", took.rounded()));
-        }
-    }
+    print_received(from, (ours.bytes, ours.checksum), ours == theirs, took, format);
 }
 
 pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settings: &Settings) -> Result<(), Failure> {
@@ -75,21 +55,10 @@ pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settin
     if !paths.is_empty() {
         chunks.labels = paths.iter().filter_map(|path| Some(chunks.labels[*path.first()? as usize])).collect();
     }
-    let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
-    let mut fill = |bytes: &mut [u8]| {
-        for word in bytes.chunks_mut(8) {
-            word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
-        }
-    };
     let verbs = self::settings(arguments.wire.device.as_deref(), settings.peer_timeout);
     let mut on_poll = |_: Time, _: u64| !interrupted();
-    let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut fill, &mut on_poll);
-    let sent = sent.map_err(|error| match error {
-        TransferError::Interrupted => Failure::Interrupted,
-        TransferError::Differs { .. } => Failure::Broken(error.to_string()),
-        _ => Failure::input(error.to_string()),
-    })?;
-    print_sent(&sent, to, settings.scheme.name(), arguments.wire.format);
+    let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut content(scenario.seed), &mut on_poll);
+    print_sent(&sent.map_err(transfer_failure)?, to, settings.scheme.name(), arguments.wire.format);
     Ok(())
 }
 

@@ -1,22 +1,16 @@
 //! `serve` and `send`: transfers between two machines.
 
 use super::verbs;
-use crate::{
-    arguments::Format,
-    complete,
-    failure::Failure,
-    printing::{count, is_quiet, note, print, print_json, table},
-    progress::INTERRUPTED,
-};
+use crate::{Failure, Format, INTERRUPTED, complete, count, is_quiet, note, print, print_json, table};
 use anabranch_endpoint::{Endpoint, Settings, header};
 use anabranch_random::Stream;
-use anabranch_scenario::{library, scenario::Scenario};
+use anabranch_scenario::{Scenario, library};
 use anabranch_units::{Bytes, Time};
 #[cfg(target_os = "linux")]
 use anabranch_wire::paths;
 use anabranch_wire::{
-    Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters, resolve,
-    transfer::{self, Destination, Received, Sent, TransferError},
+    Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters, resolve, transfer,
+    transfer::{Destination, Received, Sent, TransferError},
     udp::UdpPath,
     verbs::UcPath,
 };
@@ -211,8 +205,9 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
     let mut on_poll = |received: Option<&Received>| {
         if let Some(received) = received {
             let from = received.from.unwrap_or(at);
-            let equal = received.summary == received.sent;
-            print_received(received, from, equal, arguments.wire.format);
+            let summary = received.summary;
+            let equal = summary == received.sent;
+            print_received(from, (summary.bytes, summary.checksum), equal, received.took, arguments.wire.format);
             // The sender must receive the result before this process exits.
             return true;
         }
@@ -228,14 +223,13 @@ fn print_notice(what: &str, at: Option<SocketAddr>, reason: &str) {
     note(&format!("{what}: {at} {reason}"));
 }
 
-fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
-    let (bytes, checksum) = (received.summary.bytes, received.summary.checksum);
-    let (rate, text) = goodput(bytes, received.took);
+pub(super) fn print_received(from: SocketAddr, (bytes, checksum): (u64, u32), equal: bool, took: Time, format: Format) {
+    let (rate, text) = goodput(bytes, took);
     match format {
         Format::Json => print_json(&json!({
             "from": from.to_string(),
             "bytes": bytes,
-            "took_ps": received.took.ps(),
+            "took_ps": took.ps(),
             "goodput_bps": rate,
             "crc32": checksum,
             "checksums_equal": equal,
@@ -245,7 +239,7 @@ fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Fo
             print(&format!(
                 "{} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n",
                 count(bytes),
-                received.took.rounded()
+                took.rounded()
             ));
         }
     }
@@ -443,12 +437,6 @@ fn find_paths(
 }
 
 fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, total: u64) -> Result<Sent, Failure> {
-    let mut draws = Stream::keyed(seed, 0, "transfer");
-    let mut fill = |bytes: &mut [u8]| {
-        for word in bytes.chunks_mut(8) {
-            word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
-        }
-    };
     let live = std::io::stderr().is_terminal() && !is_quiet();
     let mut before = (Time::ZERO, 0);
     let mut on_poll = |now: Time, acknowledged: u64| {
@@ -461,15 +449,29 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
         }
         !interrupted()
     };
-    let sent = transfer::send_over(&mut driver, &to, total, &mut fill, &mut on_poll);
+    let sent = transfer::send_over(&mut driver, &to, total, &mut content(seed), &mut on_poll);
     if live {
         eprint!("\r{:60}\r", "");
     }
-    sent.map_err(|error| match error {
+    sent.map_err(transfer_failure)
+}
+
+/// Returns what fills buffers with the bytes of a transfer.
+pub(super) fn content(seed: u64) -> impl FnMut(&mut [u8]) {
+    let mut draws = Stream::keyed(seed, 0, "transfer");
+    move |bytes| {
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
+        }
+    }
+}
+
+pub(super) fn transfer_failure(error: TransferError) -> Failure {
+    match error {
         TransferError::Interrupted => Failure::Interrupted,
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
         _ => Failure::input(error.to_string()),
-    })
+    }
 }
 
 /// Packets of a transfer from which on their system calls matter.
