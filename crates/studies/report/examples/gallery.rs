@@ -9,7 +9,7 @@ use anabranch_outcome::RunRows;
 use anabranch_report::report;
 use anabranch_results::{Formats, LinkFault, ReportError, RunMeta, WorkloadMeta};
 use anabranch_units::Time;
-use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
+use common::{Behaviour, SCHEMES, add_measurements, meta, run};
 use std::path::{Path, PathBuf};
 
 /// `change` may alter each run, and returns `false` to omit it.
@@ -21,19 +21,17 @@ fn compare(
     one_size: bool,
     change: impl Fn(&mut RunRows, &mut RunMeta) -> bool,
 ) -> Result<(), ReportError> {
-    let mut summaries = vec![];
+    let mut runs = vec![];
     for scheme in schemes {
         for seed in 1..=seeds {
             let (mut result, mut meta) = (run(scheme, seed, flows, one_size), meta(scheme.name, seed));
             add_measurements(&mut result);
             if change(&mut result, &mut meta) {
-                let dir = common::place(dir, scheme.name, seed);
-                summaries.push(common::write_run(&dir, &result, &meta, &provenance(), Formats::PARQUET)?);
+                runs.push((result, meta));
             }
         }
     }
-    let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    let comparison = common::compared(dir, &summaries, &names, "ecmp");
+    let (_, comparison) = common::write_compared(dir, runs, "ecmp");
     println!("{}", comparison.to_text(80));
     println!("{}", report(dir)?.display());
     Ok(())
@@ -91,7 +89,7 @@ fn main() -> Result<(), ReportError> {
     compare(&dir.join("many"), &many, 3, 10_000, false, |_, _| true)?;
     let single = dir.join("single");
     let result = run(&SCHEMES[4], 1, 100_000, false);
-    common::write_run(&single, &result, &meta("prime", 1), &provenance(), Formats::BOTH)?;
+    common::write_run(&single, &result, &meta("prime", 1), Formats::BOTH);
     println!("{}", report(&single)?.display());
     Ok(())
 }

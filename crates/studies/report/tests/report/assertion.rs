@@ -1,6 +1,9 @@
 //! Assertions about comparisons, against means by hand.
 
-use crate::common::{self, flow, meta, one_flow as summary, result, unfinish};
+use crate::{
+    common,
+    common::{flow, meta, one_flow as summary, result, unfinish},
+};
 use anabranch_report::{Assertion, Comparison};
 use anabranch_results::{Formats, Summary};
 use anabranch_units::Time;
@@ -93,7 +96,7 @@ fn metrics_beyond_the_comparison_are_read_from_the_runs() {
             let flows = (0..4).map(|n| flow(n, 300_000, Time::ZERO, f64::from(n + 1))).collect();
             let place = folder.join(format!("{seed}"));
             let (result, meta) = (result(flows), meta("prime", seed));
-            (common::write_run(&place, &result, &meta, &common::provenance(), Formats::PARQUET).unwrap(), place)
+            (common::write_run(&place, &result, &meta, Formats::PARQUET), place)
         })
         .collect();
     let summaries: Vec<Summary> = runs.iter().map(|(summary, _)| summary.clone()).collect();

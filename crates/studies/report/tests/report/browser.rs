@@ -1,6 +1,9 @@
 //! The pages in a browser: `tests/browser/check.py` over reports, `tests/browser/view.py` over fabric views.
 
-use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance, run};
+use crate::{
+    common,
+    common::{Behaviour, SCHEMES, add_measurements, meta, run},
+};
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{report, write_view};
@@ -34,7 +37,7 @@ fn pages_load_in_a_browser() {
     let mut pages = vec![];
     for (name, workloads, seeds) in [("comparison", &["web"][..], 3), ("workloads", &["web", "incast"][..], 1)] {
         let dir = dir.join(name);
-        let mut summaries = vec![];
+        let mut runs = vec![];
         for scheme in SCHEMES {
             for seed in 1..=seeds {
                 let (mut result, mut meta) = (run(scheme, seed, 4000, false), meta(scheme.name, seed));
@@ -44,17 +47,14 @@ fn pages_load_in_a_browser() {
                 meta.workloads = workloads.iter().map(named).collect();
                 let number = workloads.len() as u16;
                 result.flows.iter_mut().for_each(|flow| flow.workload = (flow.flow_id % u32::from(number)) as u16);
-                let own = crate::common::place(&dir, scheme.name, seed);
-                summaries.push(common::write_run(&own, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
+                runs.push((result, meta));
             }
         }
-        let names: Vec<String> = SCHEMES.iter().map(|scheme| scheme.name.to_string()).collect();
-        crate::common::compared(&dir, &summaries, &names, "ecmp");
+        common::write_compared(&dir, runs, "ecmp");
         pages.push(report(&dir).unwrap());
     }
     let single = dir.join("single");
-    common::write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), &provenance(), Formats::BOTH)
-        .unwrap();
+    common::write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), Formats::BOTH);
     pages.push(report(&single).unwrap());
     pages.push(sweep(&dir.join("sweep")));
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -85,7 +85,7 @@ fn sweep(dir: &Path) -> PathBuf {
                 let worse = Behaviour { excess: scheme.excess * (1.0 + 0.2 * point as f64), ..*scheme };
                 let result = run(&worse, seed, 400, false);
                 let own = store_directory(dir, &hash);
-                common::write_run(&own, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET).unwrap();
+                common::write_run(&own, &result, &meta(scheme.name, seed), Formats::PARQUET);
                 plan.runs.push(PlannedRun { point, entry, seed, backend: 0, run: hash });
             }
         }
@@ -178,7 +178,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
         };
         meta.faults = vec![fault(10, LinkFault::DOWN), fault(30, "up")];
         runs.push(dir.join(scheme.name));
-        common::write_run(&runs[number], &result, &meta, &provenance(), Formats::BOTH).unwrap();
+        common::write_run(&runs[number], &result, &meta, Formats::BOTH);
     }
     let (both, one) = (dir.join("both.html"), dir.join("one.html"));
     write_view(&runs, &file(&both)).unwrap();
@@ -186,8 +186,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
     passes("view.py", &[&both, &runs[0], &runs[1]]);
     passes("view.py", &[&one, &runs[0]]);
     let (plain, still) = (dir.join("plain"), dir.join("still.html"));
-    common::write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
-        .unwrap();
+    common::write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), Formats::BOTH);
     write_view(std::slice::from_ref(&plain), &file(&still)).unwrap();
     passes("view.py", &[&still, &plain]);
 }

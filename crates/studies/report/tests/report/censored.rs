@@ -1,9 +1,12 @@
 //! Figures and sentences about schemes some of whose flows did not finish: it must not improve what is shown.
 
-use crate::common::{self, flow, meta, provenance, result, unfinish};
+use crate::{
+    common,
+    common::{flow, meta, result, unfinish},
+};
 use anabranch_outcome::{FlowDelays, FlowRow, RunRows};
 use anabranch_report::report;
-use anabranch_results::{Formats, Summary};
+use anabranch_results::Formats;
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use std::fs;
@@ -27,17 +30,8 @@ fn flows(scheme: &str) -> RunRows {
 #[test]
 fn unfinished_flows_do_not_flatter_a_figure() {
     let dir = folder();
-    let mut summaries: Vec<Summary> = vec![];
-    for scheme in ["ecmp", "prime"] {
-        for seed in 1..=3 {
-            let own = crate::common::place(&dir, scheme, seed);
-            let written =
-                common::write_run(&own, &flows(scheme), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap();
-            summaries.push(written);
-        }
-    }
-    let names = ["ecmp", "prime"].map(str::to_string);
-    crate::common::compared(&dir, &summaries, &names, "prime");
+    let runs = |scheme| (1..=3).map(move |seed| (flows(scheme), meta(scheme, seed)));
+    common::write_compared(&dir, ["ecmp", "prime"].into_iter().flat_map(runs), "prime");
     let page = fs::read_to_string(report(&dir).unwrap()).unwrap().replace("&#x27;", "'");
     // Position 19 s of 20 flows: the sixteenth, with a slowdown of 2.6, is the last one known, at the share 15 / 19.
     let shown = rows(&fs::read_to_string(dir.join("figures/slowdown_cdf.csv")).unwrap());
@@ -66,7 +60,7 @@ fn unfinished_flows_do_not_flatter_a_figure() {
     }
     // A single run: the median of 1.1 to 2.6 is 1.85, and four flows are above every share of the others.
     let single = folder();
-    common::write_run(&single, &flows("ecmp"), &meta("ecmp", 1), &provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&single, &flows("ecmp"), &meta("ecmp", 1), Formats::PARQUET);
     let page = fs::read_to_string(report(&single).unwrap()).unwrap();
     let words = "4 of the 20 flows that count did not finish. Half of the others took at most 1.85 times";
     assert!(page.contains(words), "{words}");

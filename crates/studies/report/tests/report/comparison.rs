@@ -1,6 +1,9 @@
 //! Comparisons against manual calculations.
 
-use crate::common::{self, flow, meta, names, one_flow as summary, result, unfinish};
+use crate::{
+    common,
+    common::{flow, meta, names, one_flow as summary, result, unfinish},
+};
 use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
 use anabranch_report::{ALL, Comparison};
 use anabranch_results::{LimitRow, Limits, RunStatus, Summary, WorkloadMeta};

@@ -30,29 +30,17 @@
 //! PY
 //! ```
 
-use crate::common::{self, flow, meta, result, unfinish};
-use anabranch_report::{ALL, Comparison, Sweep, headlines};
-use anabranch_results::{
-    Summary,
-    plan::{Axis, Plan},
+use crate::{
+    common,
+    common::{flow, large_flow as summary, meta, result, slowdowns_compared as compared, unfinish},
 };
+use anabranch_report::{ALL, Comparison, Sweep, headlines};
+use anabranch_results::{Axis, Plan, Summary};
 use anabranch_statistics::{Estimate, Method, Range, seeds_needed};
 use anabranch_units::Time;
 
 fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1e-3), "{found} is not {expected}");
-}
-
-fn summary(scheme: &str, seed: u64, slowdown: f64) -> Summary {
-    common::summary(&result(vec![flow(0, 30_000_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
-}
-
-fn compared(schemes: &[(&str, &[f64])]) -> Comparison {
-    let of = |(scheme, values): &(&str, &[f64])| -> Vec<Summary> {
-        values.iter().zip(1..).map(|(value, seed)| summary(scheme, seed, *value)).collect()
-    };
-    let names: Vec<String> = schemes.iter().map(|(name, _)| (*name).to_string()).collect();
-    Comparison::new(&schemes.iter().flat_map(of).collect::<Vec<_>>(), &names, schemes[0].0)
 }
 
 const ALIKE: [(&str, &[f64]); 4] = [

@@ -1,6 +1,12 @@
 //! Tests against misleading reports, each with a result that a reader could misinterpret.
 
-use crate::common::{self, Behaviour, SCHEMES, add_measurements, flow, link, meta, names, provenance, result, run};
+use crate::{
+    common,
+    common::{
+        Behaviour, CSV, SCHEMES, add_measurements, flow, link, meta, names, provenance, result, run,
+        slowdowns_compared as compared,
+    },
+};
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{ALL, Comparison, headlines, report, report_pooled};
 use anabranch_results::{Formats, LinkFault, RunMeta, Summary, WorkloadMeta};
@@ -43,7 +49,7 @@ fn write(dir: &Path, runs: &[(RunRows, RunMeta)], schemes: &[&str]) -> Compariso
         .iter()
         .map(|(result, meta)| {
             let own = crate::common::place(dir, &meta.scheme, meta.seed);
-            common::write_run(&own, result, meta, &provenance(), Formats::BOTH).unwrap()
+            common::write_run(&own, result, meta, Formats::BOTH)
         })
         .collect();
     crate::common::compared(dir, &summaries, &names(schemes), schemes[0])
@@ -93,19 +99,6 @@ fn workloads_are_not_pooled_by_default() {
     assert!(!own.contains("Slowdown, p99</div>") && own.contains("<td>incast</td>"));
     page(&dir, false);
     assert!(!dir.join("figures/slowdown_cdf.csv").exists());
-}
-
-fn single_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
-    common::summary(&result(flows(0, [slowdown])), &meta(scheme, seed))
-}
-
-fn compared(schemes: &[(&str, &[f64])]) -> Comparison {
-    let runs: Vec<Summary> = schemes
-        .iter()
-        .flat_map(|(scheme, values)| values.iter().zip(1..).map(move |(v, seed)| single_flow(scheme, seed, *v)))
-        .collect();
-    let names: Vec<String> = schemes.iter().map(|(name, _)| name.to_string()).collect();
-    Comparison::new(&runs, &names, schemes[0].0)
 }
 
 #[test]
@@ -283,7 +276,7 @@ fn page_starts_with_the_setup() {
         what: LinkFault::DOWN.to_string(),
     };
     meta.faults = vec![fault("leaf3", "spine5"), fault("spine5", "leaf3")];
-    common::write_run(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH).unwrap();
+    common::write_run_from(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH);
     let shown = page(&dir, false);
     for message in [
         "128 hosts, 24 switches, 512 directed links; links of 400 Gb/s; link delay 1us",
@@ -377,14 +370,14 @@ fn utilisation_names_its_time_window() {
         .iter_mut()
         .for_each(|flow| flow.start = flow.start.map(|start| Time::from_ps(start.ps() % 2_000_000_000)));
     result.flows[0].start = Some(Time::from_ms(2));
-    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), Formats::BOTH);
     let shown = page(&dir, false);
     assert!(shown.contains("over the whole run (0 to 10 ms, the drain included)"));
     assert!(shown.contains("The last flow starts at 2 ms; the remaining 80 % of the run drain the network"));
     // With the bytes of a window the utilisation is that of the window: 75 MB of 2 ms at 400 Gb/s (100 MB) are 75 %.
     let sent_bytes = result.links.iter().map(|_| 75_000_000).collect();
     result.window = Some(LinkWindow { from: Time::ZERO, to: Time::from_ms(2), sent_bytes });
-    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), Formats::BOTH);
     let shown = page(&dir, false);
     assert!(shown.contains("over the time in which flows start (0 µs to 2 ms)") || shown.contains("(0 s to 2 ms)"));
     assert!(!shown.contains("the drain included") && !shown.contains("drain the network"));
@@ -407,7 +400,7 @@ fn ports_are_sorted_by_waiting_time() {
     let (slow, lossy) = (at(&result, "spine7", "leaf9"), at(&result, "spine6", "leaf8"));
     result.links[slow].queue.mean_packets = Some(12.0);
     result.links[lossy].trims = Some(500);
-    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), Formats::BOTH);
     let shown = page(&dir, false);
     let table = shown.split("Where packets waited").nth(1).unwrap();
     let first = table.split("<tbody>").nth(1).unwrap().trim_start();
@@ -490,10 +483,10 @@ fn without(path: &Path, columns: &[&str]) {
 #[test]
 fn figures_skipped_for_old_rows_are_named() {
     let dir = folder();
-    let csv = Formats::CSV;
+    let csv = CSV;
     let mut result = run(&SCHEMES[2], 1, 2000, false);
     add_measurements(&mut result);
-    common::write_run(&dir, &result, &meta("hopper", 1), &provenance(), csv).unwrap();
+    common::write_run(&dir, &result, &meta("hopper", 1), csv);
     without(&dir.join("links.csv"), &["queue_p99_bytes", "window_utilisation", "fault", "queue_mean_packets"]);
     without(&dir.join("flows.csv"), &["slowdown", "workload"]);
     without(&dir.join("occupancy.csv"), &["time_ps"]);
@@ -605,7 +598,7 @@ fn the_page_says_what_delayed_the_slowest_flows() {
         (rows, meta("ecmp", 1))
     };
     let with = folder();
-    common::write_run(&with, &run(true).0, &run(true).1, &common::provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&with, &run(true).0, &run(true).1, Formats::PARQUET);
     let shown = page(&with, false);
     // Of 200 us: 80 in queues, 70 for timeouts, 30 for the sender; half of the queues at the first link.
     for words in [
@@ -620,7 +613,7 @@ fn the_page_says_what_delayed_the_slowest_flows() {
         assert!(shown.contains(&words), "{words}\n{}", shown.split("id=\"delays\"").nth(1).unwrap_or("no section"));
     }
     let without = folder();
-    common::write_run(&without, &run(false).0, &run(false).1, &common::provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&without, &run(false).0, &run(false).1, Formats::PARQUET);
     assert!(!page(&without, false).contains("What delayed the slowest flows"));
     // With a view beside the page, the link to its slowest flow is shown, and stays when the page is drawn again.
     let view = || anabranch_report::write_view_into(&with, &[with.to_path_buf()]).unwrap();
@@ -719,7 +712,7 @@ fn go_back_n_and_packets_out_of_order_do_not_belong_together() {
     rows.counters.out_of_order = Some(90);
     let scenario = "[transport]\nkind = \"roce\"\nrecovery = \"go-back-n\"\n".to_string();
     let provenance = anabranch_results::Provenance { scenario_toml: scenario, ..provenance() };
-    common::write_run(&dir, &rows, &meta("ops", 1), &provenance, Formats::BOTH).unwrap();
+    common::write_run_from(&dir, &rows, &meta("ops", 1), &provenance, Formats::BOTH);
     // 90 of 900 arrivals.
     assert!(
         page(&dir, false).contains("ops and this fabric do not belong together: 10 % of its arrivals are out of order")

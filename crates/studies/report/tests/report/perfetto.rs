@@ -1,7 +1,10 @@
 //! Export of a run as a Perfetto trace. The reader implements the wire format of protocol buffers with Perfetto's field
 //! numbers, and shares no code with the writer.
 
-use crate::common::{self, SCHEMES, add_measurements, flow, meta, provenance, run};
+use crate::{
+    common,
+    common::{SCHEMES, add_measurements, flow, meta, provenance, run},
+};
 use anabranch_outcome::RunRows;
 use anabranch_report::export_perfetto;
 use anabranch_results::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta};
@@ -166,7 +169,7 @@ fn invented() -> (RunRows, RunMeta, Provenance) {
 fn written() -> (Folder, RunRows) {
     let dir = folder();
     let (result, meta, from) = invented();
-    common::write_run(&dir, &result, &meta, &from, Formats::BOTH).unwrap();
+    common::write_run_from(&dir, &result, &meta, &from, Formats::BOTH);
     (dir, result)
 }
 

@@ -1,6 +1,9 @@
 //! Tests of whole directories: figures and page from the rows on disk.
 
-use crate::common::{self, Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
+use crate::{
+    common,
+    common::{Behaviour, SCHEMES, add_measurements, meta, result, run, unfinish},
+};
 use anabranch_outcome::{Measures, PortSeries, RunResult};
 use anabranch_report::{SeriesSums, read_comparison, report, report_run};
 use anabranch_results::{Formats, Manifest, ReportError, Summary};
@@ -8,18 +11,9 @@ use anabranch_testkit::folder;
 use std::{fs, path::Path};
 
 fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Summary> {
-    let mut summaries = vec![];
-    for scheme in schemes {
-        for seed in 1..=seeds {
-            let result = run(scheme, seed, flows, false);
-            let path = crate::common::place(dir, scheme.name, seed);
-            let meta = meta(scheme.name, seed);
-            summaries.push(common::write_run(&path, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
-        }
-    }
-    let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    crate::common::compared(dir, &summaries, &names, "ecmp");
-    summaries
+    let run = |scheme: &Behaviour, seed| (run(scheme, seed, flows, false), meta(scheme.name, seed));
+    let runs = schemes.iter().flat_map(|scheme| (1..=seeds).map(move |seed| run(scheme, seed)));
+    common::write_compared(dir, runs, "ecmp").0
 }
 
 fn page_of(dir: &Path) -> String {
@@ -51,7 +45,7 @@ fn series_in_memory_are_drawn_as_their_rows() {
         rows.series.push(PortSeries { from: link.from.clone(), to: link.to.clone(), samples });
     }
     rows.series.push(PortSeries { from: "leaf99".into(), to: "spine99".into(), samples });
-    common::write_run(&dir, &rows, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &rows, &meta("prime", 1), Formats::BOTH);
     let files = || {
         let names = ["csv", "svg"].map(|extension| format!("figures/series_links.{extension}"));
         let names = names.into_iter().chain(["report.html".to_string()]);
@@ -136,7 +130,7 @@ fn single_run_with_measurements_and_unfinished_flows() {
     add_measurements(&mut result);
     result.flows.iter_mut().take(7).for_each(unfinish);
     result.time_limit_struck = true;
-    common::write_run(&dir, &result, &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("hopper", 1), Formats::BOTH);
     let page = page_of(&dir);
     assert_self_contained(&page);
     assert!(page.contains("4993 of 5000 flows finished"));
@@ -144,8 +138,7 @@ fn single_run_with_measurements_and_unfinished_flows() {
     assert!(page.contains("The time limit ended the run"));
     assert!(page.contains("id=\"queue_occupancy\"") && !page.contains("id=\"fct_ratio\""));
     // Without `[measure]` the occupancy figure and its files are removed.
-    common::write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
-        .unwrap();
+    common::write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), Formats::BOTH);
     let page = page_of(&dir);
     assert!(!page.contains("id=\"queue_occupancy\""));
     assert!(!dir.join("figures/queue_occupancy.svg").exists());
@@ -154,7 +147,7 @@ fn single_run_with_measurements_and_unfinished_flows() {
 #[test]
 fn page_without_figures_is_written() {
     let dir = folder();
-    common::write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result(vec![]), &meta("prime", 1), Formats::BOTH);
     let page = page_of(&dir);
     assert!(page.contains("No finished flow is in the statistics."));
     assert!(!page.contains("<figure"));
@@ -163,15 +156,11 @@ fn page_without_figures_is_written() {
 #[test]
 fn one_seed_and_one_size_are_stated() {
     let dir = folder();
-    let mut summaries = vec![];
-    for scheme in &SCHEMES[..2] {
-        let path = crate::common::place(&dir, scheme.name, 1);
-        let result = run(scheme, 1, 128, true);
-        summaries
-            .push(common::write_run(&path, &result, &meta(scheme.name, 1), &provenance(), Formats::PARQUET).unwrap());
-    }
-    let names = ["ecmp".to_string(), "hf2t+letflow".to_string()];
-    crate::common::compared(&dir, &summaries, &names, "ecmp");
+    common::write_compared(
+        &dir,
+        SCHEMES[..2].iter().map(|scheme| (run(scheme, 1, 128, true), meta(scheme.name, 1))),
+        "ecmp",
+    );
     let page = page_of(&dir);
     assert!(page.contains("max FCT over ideal (slowest flow)"));
     assert!(page.contains("one seed, CI n/a") && page.contains("Too few seeds to rank the schemes: one seed so far"));
@@ -183,7 +172,7 @@ fn names_cannot_break_the_page_or_the_drawings() {
     let dir = folder();
     let mut meta = meta("a<b>&\"c\"", 1);
     meta.scenario = "</style><script>alert(1)</script>".to_string();
-    common::write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, Formats::BOTH);
     let page = page_of(&dir);
     assert!(!page.contains("<script>alert"));
     assert!(page.contains("a&lt;b&gt;&amp;"));
@@ -210,7 +199,7 @@ fn run_directories_stay_below_the_comparison() {
 #[test]
 fn figures_scroll_on_a_phone_and_share_a_printed_sheet() {
     let dir = anabranch_testkit::folder();
-    common::write_run(&dir, &run(&SCHEMES[0], 1, 400, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[0], 1, 400, false), &meta("ecmp", 1), Formats::BOTH);
     let page = std::fs::read_to_string(report(&dir).unwrap()).unwrap();
     let figures = page.matches("<figure class=\"card\"").count();
     assert!(figures > 0);

@@ -1,9 +1,12 @@
 //! Figures for papers and slides.
 
-use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
+use crate::{
+    common,
+    common::{SCHEMES, add_measurements, meta, run, unfinish},
+};
 use anabranch_outcome::RunRows;
 use anabranch_report::{FigureStyle, report, report_styled};
-use anabranch_results::{Formats, Manifest, RunMeta, Summary};
+use anabranch_results::{Manifest, RunMeta};
 use anabranch_testkit::folder;
 use std::{
     collections::BTreeSet,
@@ -12,19 +15,16 @@ use std::{
 };
 
 fn write(dir: &Path, seeds: u64, change: impl Fn(&mut RunRows, &RunMeta)) {
-    let schemes = &SCHEMES[..3];
-    let mut summaries: Vec<Summary> = vec![];
-    for scheme in schemes {
+    let mut runs = vec![];
+    for scheme in &SCHEMES[..3] {
         for seed in 1..=seeds {
             let (mut rows, meta) = (run(scheme, seed, 2000, false), meta(scheme.name, seed));
             add_measurements(&mut rows);
             change(&mut rows, &meta);
-            let own = crate::common::place(dir, scheme.name, seed);
-            summaries.push(common::write_run(&own, &rows, &meta, &provenance(), Formats::PARQUET).unwrap());
+            runs.push((rows, meta));
         }
     }
-    let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
-    crate::common::compared(dir, &summaries, &names, "ecmp");
+    common::write_compared(dir, runs, "ecmp");
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

@@ -1,6 +1,9 @@
 //! `summary.json` against manual calculations.
 
-use crate::common::{self, flow, meta, result, unfinish};
+use crate::{
+    common,
+    common::{flow, meta, result, unfinish},
+};
 use anabranch_outcome::FlowStatus;
 use anabranch_results::{CollectiveMeta, FctKind, Summary, WorkloadMeta};
 use anabranch_units::Time;

@@ -1,6 +1,9 @@
 //! Tables written and read back, as CSV and as Parquet.
 
-use crate::common::{self, SCHEMES, add_measurements, meta, provenance, run, unfinish};
+use crate::{
+    common,
+    common::{CSV, SCHEMES, add_measurements, meta, run, unfinish},
+};
 use anabranch_outcome::{Measures, RunResult};
 use anabranch_results::{Formats, Frame, Manifest, ReportError, TABLES};
 use anabranch_testkit::folder;
@@ -24,8 +27,8 @@ fn both_formats_equal_the_run() {
     unfinish(&mut result.flows[17]);
     result.flows[18].start = None;
     let meta = meta("hf2t+letflow", 3);
-    common::write_run(&csv, &result, &meta, &provenance(), Formats::CSV).unwrap();
-    common::write_run(&parquet, &result, &meta, &provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&csv, &result, &meta, CSV);
+    common::write_run(&parquet, &result, &meta, Formats::PARQUET);
     for table in TABLES {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let one = Frame::read(&csv, table.name, &columns).unwrap().unwrap();
@@ -52,7 +55,7 @@ fn large_tables_are_parquet_alone() {
     let write = |name: &str, max_csv| {
         let formats = Formats { max_csv, ..Formats::BOTH };
         let dir = dir.join(name);
-        common::write_run(&dir, &result, &meta("hf2t+letflow", 3), &provenance(), formats).unwrap();
+        common::write_run(&dir, &result, &meta("hf2t+letflow", 3), formats);
         let manifest = Manifest::read(&dir).unwrap().unwrap();
         let meaning = manifest.files.iter().find(|file| file.name == "links.parquet").unwrap().meaning.clone();
         (files(&dir), meaning)
@@ -76,8 +79,7 @@ fn large_tables_are_parquet_alone() {
 #[test]
 fn parquet_has_provenance() {
     let dir = folder();
-    common::write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET)
-        .unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), Formats::PARQUET);
     let reader = SerializedFileReader::new(fs::File::open(dir.join("flows.parquet")).unwrap()).unwrap();
     let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap().clone();
     let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
@@ -92,13 +94,13 @@ fn only_measured_tables_are_written_and_stale_ones_removed() {
     let dir = folder();
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
-    let formats = Formats::CSV;
-    common::write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
+    let formats = CSV;
+    common::write_run(&dir, &measured, &meta("prime", 1), formats);
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
     let extra = ["series.csv", "series_flows.csv", "series_scheme.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
     let of_jobs = ["jobs.csv", "job_ranks.csv", "job_steps.csv", "job_flows.csv", "gpus.csv"];
     assert_eq!(files(&dir), names(&[&base[..], &extra[..], &of_jobs[..]].concat()));
-    common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), formats);
     assert_eq!(files(&dir), names(&base));
 }
 
@@ -107,7 +109,7 @@ fn manifest_explains_every_column() {
     let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut result);
-    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), Formats::BOTH);
     let manifest = Manifest::read(&dir).unwrap().unwrap();
     assert_eq!((manifest.scenario_hash.as_str(), manifest.seeds.as_slice()), ("0123456789abcdef", &[1][..]));
     assert!(manifest.scenario.contains("leaf-spine"));
@@ -138,7 +140,7 @@ fn names_may_contain_commas_and_quotes() {
     let dir = folder();
     let mut meta = meta("prime", 1);
     meta.workloads[0].name = "web, \"search\"\n2".to_string();
-    common::write_run(&dir, &run(&SCHEMES[4], 1, 5, false), &meta, &provenance(), Formats::CSV).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 1, 5, false), &meta, CSV);
     let frame = Frame::read(&dir, "flows", &["workload"]).unwrap().unwrap();
     assert!(frame.texts("workload").iter().all(|name| name == "web, \"search\"\n2"));
 }

@@ -1,6 +1,9 @@
 //! `view.html`: the data in the page equal the rows, and missing data are reported.
 
-use crate::common::{self, SCHEMES, link, meta, provenance, result, run};
+use crate::{
+    common,
+    common::{CSV, SCHEMES, link, meta, result, run},
+};
 use anabranch_outcome::{
     GpuRow, GroupRow, JobFlowRow, JobRows, LinkRow, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent,
     TraceRow,
@@ -60,6 +63,13 @@ fn block(text: &str) -> (Value, BTreeMap<String, Column>) {
     }
     assert!(rest.is_empty());
     (head, columns)
+}
+
+/// The only run on the page of the run in `dir`.
+fn shown(dir: &Path) -> (Value, BTreeMap<String, Column>) {
+    let page = fs::read_to_string(write_view_into(dir, &[dir.to_path_buf()]).unwrap()).unwrap();
+    let [block] = <[_; 1]>::try_from(blocks(&page)).unwrap();
+    block
 }
 
 fn leb128(mut part: &[u8]) -> Vec<u64> {
@@ -141,7 +151,7 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
         what: what.to_string(),
     };
     meta.faults = vec![fault(20, LinkFault::DOWN), fault(35, "up")];
-    common::write_run(&dir, result, &meta, &provenance(), formats).unwrap();
+    common::write_run(&dir, result, &meta, formats);
     dir
 }
 
@@ -161,11 +171,9 @@ fn groups_and_servers_are_on_the_page() {
     };
     let gpu = |gpu, host| GpuRow { gpu, host, server: 3, ..GpuRow::default() };
     result.gpus = vec![gpu(24, 1), gpu(25, 2)];
-    for formats in [Formats::PARQUET, Formats::CSV] {
+    for formats in [Formats::PARQUET, CSV] {
         let dir = written(&result, formats);
-        let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
-        let blocks = blocks(&fs::read_to_string(page).unwrap());
-        let [(head, columns)] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
+        let (head, columns) = shown(&dir);
         assert_eq!(
             (&head["jobs"], &head["servers"]),
             (&serde_json::json!({ "groups": 2, "flows": true }), &true.into())
@@ -192,11 +200,9 @@ fn groups_and_servers_are_on_the_page() {
 #[test]
 fn page_data_equals_rows() {
     let result = small();
-    for formats in [Formats::PARQUET, Formats::CSV] {
+    for formats in [Formats::PARQUET, CSV] {
         let dir = written(&result, formats);
-        let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
-        let blocks = blocks(&fs::read_to_string(page).unwrap());
-        let [(head, columns)] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
+        let (head, columns) = shown(&dir);
         let names = columns["node.name"].text();
         let end = |column: &str, row: usize| names[columns[column].whole()[row] as usize].clone();
         for (row, link) in result.links.iter().enumerate() {
@@ -267,15 +273,14 @@ fn page_is_complete_and_linked_from_report() {
     let (head, columns) = blocks(&page).remove(0);
     assert!(head.get("series").is_none() && !columns.contains_key("series.link"), "no series were recorded");
     assert!(page.contains("[measure]<br>series_links"), "and the page says how to record them");
-    common::write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &small(), &meta("ecmp", 2), Formats::BOTH);
     assert!(!dir.join("view.html").exists());
 }
 
 #[test]
 fn nodes_are_spaced_and_tiers_stacked() {
     let dir = written(&run(&SCHEMES[0], 1, 5, false), Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
-    let (_, columns) = blocks(&page).remove(0);
+    let (_, columns) = shown(&dir);
     let (x, y, height) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.height"].whole());
     for a in 0..x.len() {
         for b in 0..a {
@@ -300,8 +305,7 @@ fn groups_are_placed_on_a_circle() {
         result.links.push(link(format!("sw{group}.1"), format!("sw{}.0", (group + 1) % 3), "global", "flat", 0.5, 0.0));
     }
     let dir = written(&result, Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
-    let (head, columns) = blocks(&page).remove(0);
+    let (head, columns) = shown(&dir);
     assert_eq!(head["grouped"], true);
     let (x, y, group) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.group"].whole());
     let names = columns["node.name"].text();
@@ -324,16 +328,8 @@ fn groups_are_placed_on_a_circle() {
 #[test]
 fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     let dir = folder();
-    let mut summaries = vec![];
-    for (scheme, seeds) in [("ecmp", 1..=2), ("prime", 2..=3)] {
-        for seed in seeds {
-            let own = crate::common::place(&dir, scheme, seed);
-            summaries
-                .push(common::write_run(&own, &small(), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap());
-        }
-    }
-    let names = ["ecmp".to_string(), "prime".to_string()];
-    crate::common::compared(&dir, &summaries, &names, "ecmp");
+    let runs = [("ecmp", 1), ("ecmp", 2), ("prime", 2), ("prime", 3)];
+    common::write_compared(&dir, runs.map(|(scheme, seed)| (small(), meta(scheme, seed))), "ecmp");
     let one = |scheme: &str| [scheme.to_string()];
     let runs = viewed_runs(&dir, &[], None, 2).unwrap();
     assert_eq!(runs, [crate::common::place(&dir, "ecmp", 2), common::place(&dir, "prime", 2)], "the seed both have");
@@ -468,8 +464,7 @@ fn traced() -> RunRows {
 #[test]
 fn packets_of_traced_flows_are_assembled_from_rows() {
     let dir = written(&traced(), Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
-    let (head, columns) = blocks(&page).remove(0);
+    let (head, columns) = shown(&dir);
     let of = |name: &str| columns[&format!("trace.{name}")].whole().to_vec();
     assert_eq!(head["trace"]["journeys"], 6);
     assert_eq!(head["trace"]["flows"][0]["size_bytes"], 1000);

@@ -8,8 +8,7 @@ use anabranch_outcome::{
 use anabranch_random::Stream;
 use anabranch_report::Comparison;
 use anabranch_results::{
-    FctKind, Formats, Plan, PlannedRun, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, run_name,
-    store_directory, write_plan,
+    Formats, Plan, PlannedRun, Provenance, RunMeta, Summary, WorkloadMeta, run_name, store_directory, write_plan,
 };
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
@@ -37,7 +36,6 @@ const HOSTS: u64 = 128;
 
 pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
     RunMeta {
-        ideal_note: None,
         scenario: "Web search on a 128-host leaf-spine".to_string(),
         scheme: scheme.to_string(),
         seed,
@@ -45,15 +43,11 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         threads: 2,
         version: "0.1.0".to_string(),
         commit: "0123abc".to_string(),
-        fct_kind: FctKind::Rx,
         workloads: vec![WorkloadMeta { name: "web".to_string(), measured: true, ..WorkloadMeta::default() }],
         load_balancers: vec![scheme.to_string()],
         classes: vec!["data".to_string()],
-        warmup: Time::ZERO,
-        flows_wait: false,
         peak_rss_bytes: Some(48 << 20),
-        faults: vec![],
-        planned_faults: vec![],
+        ..RunMeta::default()
     }
 }
 
@@ -308,20 +302,40 @@ pub(crate) fn summary(rows: &RunRows, meta: &RunMeta) -> Summary {
     Summary::new(&RunResult::new(rows.clone(), &Measures::ALL), meta)
 }
 
-pub(crate) fn write_run(
+pub(crate) const CSV: Formats = Formats { parquet: false, ..Formats::BOTH };
+
+pub(crate) fn write_run(directory: &Path, rows: &RunRows, meta: &RunMeta, formats: Formats) -> Summary {
+    write_run_from(directory, rows, meta, &provenance(), formats)
+}
+
+pub(crate) fn write_run_from(
     directory: &Path,
     rows: &RunRows,
     meta: &RunMeta,
     provenance: &Provenance,
     formats: Formats,
-) -> Result<Summary, ReportError> {
+) -> Summary {
     let result = RunResult::new(rows.clone(), &Measures::ALL);
-    anabranch_results::write_run(directory, &result, meta, provenance, formats)
+    anabranch_results::write_run(directory, &result, meta, provenance, formats).unwrap()
 }
 
 /// The results of one flow of 300,000 B (ideal 10 us) with this slowdown.
 pub(crate) fn one_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
     summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
+}
+
+/// A flow of 30 MB: its slowdown is exact to seven digits.
+pub(crate) fn large_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
+    summary(&result(vec![flow(0, 30_000_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
+}
+
+/// Compares the slowdowns of large flows at seeds from 1 on with those of the first scheme.
+pub(crate) fn slowdowns_compared(schemes: &[(&str, &[f64])]) -> Comparison {
+    let of = |(scheme, values): &(&str, &[f64])| -> Vec<Summary> {
+        values.iter().zip(1..).map(|(value, seed)| large_flow(scheme, seed, *value)).collect()
+    };
+    let names: Vec<String> = schemes.iter().map(|(name, _)| (*name).to_string()).collect();
+    Comparison::new(&schemes.iter().flat_map(of).collect::<Vec<_>>(), &names, schemes[0].0)
 }
 
 pub(crate) fn names(schemes: &[&str]) -> Vec<String> {
@@ -333,17 +347,34 @@ pub(crate) fn place(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
     store_directory(dir, &run_name(scheme, seed))
 }
 
+/// Writes these runs as Parquet and their comparison, whose schemes are in the order of the runs.
+pub(crate) fn write_compared(
+    dir: &Path,
+    runs: impl IntoIterator<Item = (RunRows, RunMeta)>,
+    baseline: &str,
+) -> (Vec<Summary>, Comparison) {
+    let mut schemes: Vec<String> = vec![];
+    let write = |(rows, meta): (RunRows, RunMeta)| {
+        if !schemes.contains(&meta.scheme) {
+            schemes.push(meta.scheme.clone());
+        }
+        write_run(&place(dir, &meta.scheme, meta.seed), &rows, &meta, Formats::PARQUET)
+    };
+    let summaries: Vec<Summary> = runs.into_iter().map(write).collect();
+    let comparison = compared(dir, &summaries, &schemes, baseline);
+    (summaries, comparison)
+}
+
 /// Writes the comparison of `schemes` over `runs`; its plan has every seed of theirs.
 pub(crate) fn compared(dir: &Path, runs: &[Summary], schemes: &[String], baseline: &str) -> Comparison {
     let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
     let run = |seed: u64, (entry, scheme): (usize, &String)| PlannedRun {
-        point: 0,
         entry,
         seed,
-        backend: 0,
         run: run_name(scheme, seed),
+        ..PlannedRun::default()
     };
     let planned = seeds.iter().flat_map(|seed| schemes.iter().enumerate().map(|entry| run(*seed, entry))).collect();
     let plan = Plan {
