@@ -13,10 +13,7 @@ pub use writing::Written;
 use crate::stripped;
 use anabranch_backend::{RunError, Setup};
 use anabranch_outcome::RunResult;
-use anabranch_scenario::{
-    error::ScenarioError,
-    machine::{cpu_seconds, peak_rss_bytes, reset_peak_rss},
-};
+use anabranch_scenario::{ScenarioError, cpu_seconds, peak_rss_bytes, reset_peak_rss};
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Holds the results of a run against its bounds.
 
-use crate::limit::{ALL, Bounds};
+use crate::{Bounds, limit::ALL};
 use anabranch_backend::{FctKind, Setup};
 use anabranch_outcome::FlowRow;
 use anabranch_units::Time;

@@ -1,10 +1,6 @@
 //! Links that flows share on any path: those of hosts, and all links out of and into a leaf or a group.
 
-use crate::{
-    flows::Demand,
-    machine::{Job, Machine},
-    network::Network,
-};
+use crate::{Demand, Machine, Network, machine::Job};
 use anabranch_topology::{LinkId, NodeId};
 use std::collections::BTreeMap;
 
@@ -33,31 +29,13 @@ pub(crate) fn families(network: &Network<'_>, demands: &[Demand], numbers: &[usi
     let topology = network.topology;
     let up = |number: usize| {
         let demand = &demands[number];
-        let job = Job {
-            flow: number,
-            start: demand.earliest,
-            turn: demand.turn,
-            head: 0.0,
-            work: demand.up,
-            tail: demand.after_up,
-            alone: demand.up,
-            after: demand.after_up,
-        };
-        Some((demand.src, job))
+        let (alone, after) = (demand.up, demand.after_up);
+        Some((demand.src, Job { head: 0.0, tail: after, alone, after, ..core_job(number, demand, alone) }))
     };
     let down = |number: usize| {
         let demand = &demands[number];
-        let job = Job {
-            flow: number,
-            start: demand.earliest,
-            turn: demand.turn,
-            head: demand.before_down,
-            work: demand.down,
-            tail: demand.after_down,
-            alone: demand.down,
-            after: demand.after_down,
-        };
-        Some((demand.dst, job))
+        let (head, tail) = (demand.before_down, demand.after_down);
+        Some((demand.dst, Job { head, tail, ..core_job(number, demand, demand.down) }))
     };
     let host_link = |host: u32| topology.link_name(topology.host_uplink(host));
     let host_down = |host: u32| topology.link_name(topology.host_uplink(host).reverse());

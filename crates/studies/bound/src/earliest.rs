@@ -1,6 +1,6 @@
 //! Earliest starts of flows that wait for others: each flow takes the least time of a flow alone.
 
-use crate::flows::Demand;
+use crate::Demand;
 use anabranch_backend::Setup;
 use anabranch_workload::{Start, TriggerId, TriggerKind};
 use std::{cmp::Reverse, collections::BinaryHeap};

@@ -1,6 +1,6 @@
 //! Flows as bounds see them: bytes on the wire, earliest start, and the least times of a flow alone.
 
-use crate::{earliest::earliest, network::Network};
+use crate::{Network, earliest::earliest};
 use anabranch_backend::{FctKind, FlowOutcome, Setup, flow_rows};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;

@@ -15,5 +15,8 @@ mod network;
 mod reference;
 
 pub use beaten::beaten;
+pub(crate) use flows::Demand;
 pub use limit::{Bounds, Limit, MaxFlowCost, Unreachable, UnreachablePair, bounds};
+pub(crate) use machine::Machine;
+pub(crate) use network::{Network, distances};
 pub use reference::{REFERENCE_FACTOR, reference_setup};

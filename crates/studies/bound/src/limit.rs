@@ -1,11 +1,11 @@
 //! Bounds of the metrics of a comparison, from every machine that flows share.
 
 use crate::{
+    Demand, Machine, Network,
     cuts::{Family, core_job, families, longest},
-    flows::{Demand, demands, first_start},
-    machine::Machine,
+    distances,
+    flows::{demands, first_start},
     max_flow::{MAX_PAIRS, MaxFlow, costs, max_flow},
-    network::{Network, distances},
 };
 use anabranch_backend::{FctKind, IdealFct, Setup};
 use anabranch_topology::NodeId;

@@ -6,10 +6,7 @@
 //! and per unit of time the links offer the sum of their rates times their lengths. The bound is computed from the lengths,
 //! by shortest paths over all links. Paths are generated: shorter ones than those in use are added until the gap is closed.
 
-use crate::{
-    flows::Demand,
-    network::{Network, distances, search},
-};
+use crate::{Demand, Network, distances, network::search};
 use anabranch_topology::{LinkId, NodeId, Routes};
 use clarabel::{
     algebra::CscMatrix,

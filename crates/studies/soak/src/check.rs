@@ -1,21 +1,21 @@
 //! Runs a scenario in every mode that must not affect its results, and compares the results.
 
 use super::{
-    draft::Draft,
+    Draft,
     ending::{Ending, ending},
 };
 use anabranch_backend::{Measure, RunError, Setup};
 use anabranch_bound::{beaten, bounds};
 use anabranch_outcome::RunResult;
 use anabranch_results::RunMeta;
-use anabranch_scenario::backend::SIMULATOR;
-use anabranch_scenario::{machine::cpu_seconds, scenario::Scenario};
+use anabranch_scenario::SIMULATOR;
+use anabranch_scenario::{Scenario, cpu_seconds};
 use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_study::results;
 use anabranch_units::Time;
 use std::{
-    fmt,
-    panic::{self, AssertUnwindSafe},
+    fmt, panic,
+    panic::AssertUnwindSafe,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, Once, PoisonError,

@@ -1,7 +1,8 @@
 //! A scenario as text that can be extended and reduced, with the files that it names.
 
+use crate::Dice;
 use anabranch_backend::Setup;
-use anabranch_scenario::{ScenarioError, library, scenario::Scenario, tree::Tree};
+use anabranch_scenario::{Scenario, ScenarioError, Tree, library};
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,16 @@ impl Section {
         self.keys.retain(|(k, _)| k != key);
         self.keys.push((key.into(), value.to_string()));
         self
+    }
+
+    /// Adds keys with probability 1 / `times`.
+    pub(crate) fn now_and_then(self, dice: &mut Dice, times: u64, keys: impl FnOnce(&mut Dice, Self) -> Self) -> Self {
+        if dice.once_in(times) { keys(dice, self) } else { self }
+    }
+
+    /// Adds a key with one of `values` with probability 1 / `times`.
+    pub(crate) fn maybe(self, dice: &mut Dice, times: u64, key: &str, values: &[&str]) -> Self {
+        self.now_and_then(dice, times, |dice, section| section.text(key, dice.pick(values)))
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {

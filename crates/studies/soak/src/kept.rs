@@ -1,15 +1,12 @@
 //! Failing cases on disk: the shrunk scenario, the drawn one, and the commands that reproduce the failure.
 
 use super::{
-    check::{Failure, FailureKind, REFERENCE, RunMode, Verdict},
-    draft::{Draft, REPORT, SCENARIO},
+    Draft, FailureKind,
+    check::{Failure, REFERENCE, RunMode, Verdict},
+    draft::{REPORT, SCENARIO},
     shrink::shrink,
 };
-use anabranch_scenario::{
-    ScenarioError,
-    machine::quoted,
-    machine::{COMMIT, VERSION},
-};
+use anabranch_scenario::{COMMIT, ScenarioError, VERSION, quoted};
 use serde_json::{Value, json};
 use std::{
     fs, io,

@@ -16,6 +16,8 @@ mod tally;
 mod tests;
 
 pub use check::FailureKind;
+pub(crate) use dice::{Dice, quoted};
+pub(crate) use draft::{Draft, Section};
 pub use kept::Failed;
 pub use restrictions::Restrictions;
 pub use tally::Tally;

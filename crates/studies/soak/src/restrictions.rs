@@ -1,12 +1,10 @@
 //! Restrictions of a soak: load balancers, a kind of topology or one topology.
 
-use super::draft::Section;
+use super::Section;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::{
-    ScenarioError, library,
+    ScenarioError, Tree, did_you_mean, library, list,
     scenario::{FolderFile, topology_of},
-    section::{did_you_mean, list},
-    tree::Tree,
 };
 use anabranch_settings::{nearest, nearest_few};
 use anabranch_topology::TopologyParameters;

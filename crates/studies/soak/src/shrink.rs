@@ -1,8 +1,8 @@
 //! Shrinks a failing scenario while the failure persists.
 
 use super::{
+    Draft,
     check::{Failure, RunMode, Verdict},
-    draft::Draft,
 };
 use anabranch_backend::Setup;
 use anabranch_units::Time;
@@ -43,7 +43,6 @@ pub(super) fn shrink(
             };
             match (found, of_smaller) {
                 (Verdict::Interrupted, _) => return (best, failure),
-
                 (Verdict::Failed(found), Some(of_smaller)) if found.kind == failure.kind => {
                     (best, failure, size) = (smaller, found, of_smaller);
                 }

@@ -1,6 +1,6 @@
 //! Number of draws of each registered name.
 
-use super::draft::Draft;
+use super::Draft;
 use anabranch_lb::registry::resolve;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,12 +1,11 @@
 use super::{
-    FailureKind, Restrictions, Tally,
+    Draft, FailureKind, Restrictions, Tally,
     check::{Failure, OTHER_MODES, Verdict},
-    draft::{self, Draft},
-    draw,
+    draft, draw,
     kept::FailureStore,
 };
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
-use anabranch_scenario::scenario::PROFILES;
+use anabranch_scenario::PROFILES;
 use anabranch_topology::TopologyParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_workload::WorkloadParameters;

@@ -1,4 +1,4 @@
-use anabranch_scenario::{error::ScenarioError, library, scenario::Scenario};
+use anabranch_scenario::{Scenario, ScenarioError, library};
 
 /// Standard case: a ready-made scenario with changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Time to write a run's results.
 
 use super::{BenchError, CaseResult};
-use anabranch_scenario::{backend::SIMULATOR, machine::cpu_seconds, scenario::Scenario};
-use anabranch_study::{compare::Permission, error::RunError, results::run, single::Single};
+use anabranch_scenario::{SIMULATOR, Scenario, cpu_seconds};
+use anabranch_study::{Permission, RunError, Single, results::run};
 
 /// Writing of the tables of a run as CSV and Parquet, with summary and manifest.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-use super::graph::{Delays, GraphKind};
+use super::{Delays, GraphKind};
 use anabranch_backend::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
 use anabranch_units::BytesOrBdp;

@@ -2,7 +2,7 @@
 
 use anabranch_bound::{beaten, bounds, reference_setup};
 use anabranch_lb::registry::ALIASES;
-use anabranch_scenario::{backend::SIMULATOR, library};
+use anabranch_scenario::{SIMULATOR, library};
 
 /// Runs every scheme that suits the scenario; returns their number.
 fn check(name: &str, changes: &[&str]) -> usize {

@@ -1,13 +1,10 @@
 //! Transport, fabric, load balancer and their parameters.
 
 use super::unknown::unknown;
-use crate::{
-    dice::{Dice, quoted},
-    draft::{Draft, Section},
-};
+use crate::{Dice, Draft, Section, quoted};
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
-use anabranch_scenario::scenario::{PROFILES, Profile};
+use anabranch_scenario::{PROFILES, scenario::Profile};
 use anabranch_settings::Parameters;
 use anabranch_transport::TransportParameters;
 
@@ -17,10 +14,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
     let profile = dice.one(PROFILES);
     let defaults = (profile.fabric)();
     // Mostly the default of the profile.
-    let kind = match dice.once_in(4) {
-        true => dice.one(&TransportParameters::each()),
-        false => (profile.transport)(),
-    };
+    let kind = if dice.once_in(4) { dice.one(&TransportParameters::each()) } else { (profile.transport)() };
     let control = dice.one(kind.controls().all()).name;
     let section = Section::new("[transport]").text("kind", kind.name()).text("congestion_control", control);
     let transport = match kind.name() {
@@ -40,18 +34,10 @@ fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Sec
 }
 
 fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
-    if dice.once_in(3) {
-        fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
-    }
-    if dice.once_in(3) {
-        fabric = fabric.raw("trimming", dice.once_in(2));
-    }
-    if dice.once_in(3) {
-        fabric = fabric.text("trim", dice.pick(&["arrival", "coin"]));
-    }
-    if dice.once_in(4) {
-        fabric = fabric.text("control_limit", dice.pick(&["200B", "1000B", "64B"]));
-    }
+    fabric = fabric.maybe(dice, 3, "queue_limit", &["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]);
+    fabric = fabric.now_and_then(dice, 3, |dice, section| section.raw("trimming", dice.once_in(2)));
+    fabric = fabric.maybe(dice, 3, "trim", &["arrival", "coin"]);
+    fabric = fabric.maybe(dice, 4, "control_limit", &["200B", "1000B", "64B"]);
     match dice.one(&[0, 1, 2, 3]) {
         0 => fabric.text("trimmed_class", "control"),
         1 => fabric.raw("trimmed_class", dice.pick(&["0.001", "0.1", "0.5"])),
@@ -60,46 +46,24 @@ fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
 }
 
 fn uet(dice: &mut Dice, mut transport: Section) -> Section {
-    if dice.once_in(3) {
-        transport = transport.raw("ack_every", dice.one(&[1, 2, 3, 8, 16]));
-    }
-    if dice.once_in(4) {
-        transport = transport.text("ack_ecn", dice.pick(&["own", "any"]));
-    }
-    if dice.once_in(4) {
-        transport = transport.text("rto", dice.pick(&["3us", "20us", "100us"]));
-    }
-    if dice.once_in(3) {
-        transport = transport.text("window", dice.pick(&["0.3bdp", "1bdp", "5bdp", "20000B", "1MiB"]));
-    }
+    transport = transport.now_and_then(dice, 3, |dice, section| section.raw("ack_every", dice.one(&[1, 2, 3, 8, 16])));
+    transport = transport.maybe(dice, 4, "ack_ecn", &["own", "any"]);
+    transport = transport.maybe(dice, 4, "rto", &["3us", "20us", "100us"]);
+    transport = transport.maybe(dice, 3, "window", &["0.3bdp", "1bdp", "5bdp", "20000B", "1MiB"]);
     transport
 }
 
 fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     let recovery = if lossless { "go-back-n" } else { dice.pick(&["irn", "irn-extended", "go-back-n"]) };
     let mut transport = transport.text("recovery", recovery);
-    if dice.once_in(3) {
-        transport = transport.text("window", dice.pick(&["auto", "0.1bdp", "1bdp", "5000B", "1MiB"]));
-    }
-    if dice.once_in(4) {
-        transport = transport.text("rto", dice.pick(&["100us", "1ms"]));
-    }
-    if dice.once_in(5) {
-        transport = transport.text("rto_low", dice.pick(&["20us", "50us"]));
-    }
-    if dice.once_in(5) {
-        transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
-    }
+    transport = transport.maybe(dice, 3, "window", &["auto", "0.1bdp", "1bdp", "5000B", "1MiB"]);
+    transport = transport.maybe(dice, 4, "rto", &["100us", "1ms"]);
+    transport = transport.maybe(dice, 5, "rto_low", &["20us", "50us"]);
+    transport = transport.now_and_then(dice, 5, |dice, section| section.raw("ooo_window", dice.one(&[1, 5, 100])));
     // With space for a window of the largest packets.
-    if dice.once_in(6) {
-        transport = transport.text("nic_memory", dice.pick(&["1MB", "10MB"]));
-    }
-    if dice.once_in(8) {
-        transport = transport.text("reorder_memory", dice.pick(&["950kB", "2MB"]));
-    }
-    if dice.once_in(8) {
-        transport = transport.raw("recorded", dice.once_in(2));
-    }
+    transport = transport.maybe(dice, 6, "nic_memory", &["1MB", "10MB"]);
+    transport = transport.maybe(dice, 8, "reorder_memory", &["950kB", "2MB"]);
+    transport = transport.now_and_then(dice, 8, |dice, section| section.raw("recorded", dice.once_in(2)));
     transport
 }
 
@@ -114,22 +78,14 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
             fabric = fabric.raw("class_weights", format!("[{}]", weights.join(", ")));
         }
     }
-    if dice.once_in(4) {
-        fabric = fabric.text("fct_kind", dice.pick(&["rx", "ack"]));
-    }
+    fabric = fabric.maybe(dice, 4, "fct_kind", &["rx", "ack"]);
     for (key, word, times) in
         [("slowed_limits", "scale", 4), ("reply_paths", "scheme", 3), ("ideal_fct", "transmission", 8)]
     {
-        if dice.once_in(times) {
-            fabric = fabric.text(key, word);
-        }
+        fabric = fabric.now_and_then(dice, times, |_, section| section.text(key, word));
     }
-    if dice.once_in(5) {
-        fabric = fabric.text("ecn_mark_at", dice.pick(&["enqueue", "dequeue"]));
-    }
-    if dice.once_in(8) {
-        fabric = fabric.raw("ecn", false);
-    }
+    fabric = fabric.maybe(dice, 5, "ecn_mark_at", &["enqueue", "dequeue"]);
+    fabric = fabric.now_and_then(dice, 8, |_, section| section.raw("ecn", false));
     if dice.once_in(5) {
         fabric = fabric.text("ecn_kmin", "0.05bdp").text("ecn_kmax", dice.pick(&["0.1bdp", "0.5bdp"]));
     }

@@ -9,14 +9,10 @@ mod topology;
 mod traffic;
 mod unknown;
 
-use super::{
-    dice::Dice,
-    draft::Draft,
-    restrictions::{Restrictions, TopologyChoice},
-};
+use super::{Dice, Draft, Restrictions, restrictions::TopologyChoice};
 use anabranch_backend::Setup;
+use anabranch_scenario::SIMULATOR;
 use anabranch_scenario::ScenarioError;
-use anabranch_scenario::backend::SIMULATOR;
 use anabranch_topology::Topology;
 use std::path::Path;
 

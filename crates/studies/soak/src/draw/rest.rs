@@ -1,10 +1,7 @@
 //! Faults, measurements and limits.
 
 use super::topology::RATES;
-use crate::{
-    dice::{Dice, quoted},
-    draft::{Draft, Section},
-};
+use crate::{Dice, Draft, Section, quoted};
 use anabranch_topology::{LinkId, NodeId, Topology};
 
 fn link(dice: &mut Dice, topology: &Topology) -> String {
@@ -56,9 +53,7 @@ pub(super) fn fault(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draf
     if kind == "packet-loss" {
         section = section.raw("loss", dice.pick(&["0.001", "0.05", "0.5"]));
     }
-    if dice.once_in(4) {
-        section = section.text("affects", dice.pick(&["data", "all"]));
-    }
+    section = section.maybe(dice, 4, "affects", &["data", "all"]);
     draft.with(section)
 }
 
@@ -97,14 +92,8 @@ pub(super) fn captures(dice: &mut Dice, draft: &Draft, topology: &Topology) -> D
 
 pub(super) fn run(dice: &mut Dice, draft: &Draft) -> Draft {
     let mut section = Section::new("[run]").text("time_limit", dice.pick(&["100us", "300us", "1ms", "5ms"]));
-    if dice.once_in(6) {
-        section = section.text("until", dice.pick(&["20us", "100us"]));
-    }
-    if dice.once_in(4) {
-        section = section.text("warmup", dice.pick(&["1us", "10us"]));
-    }
-    if dice.once_in(4) {
-        section = section.text("trigger_latency", dice.pick(&["1ps", "1ns", "100ns", "5us"]));
-    }
+    section = section.maybe(dice, 6, "until", &["20us", "100us"]);
+    section = section.maybe(dice, 4, "warmup", &["1us", "10us"]);
+    section = section.maybe(dice, 4, "trigger_latency", &["1ps", "1ns", "100ns", "5us"]);
     draft.with(section)
 }

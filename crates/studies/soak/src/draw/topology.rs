@@ -1,11 +1,7 @@
 //! Topologies.
 
 use super::unknown::unknown;
-use crate::{
-    dice::Dice,
-    draft::{Draft, Section},
-    restrictions::TopologyChoice,
-};
+use crate::{Dice, Draft, Section, restrictions::TopologyChoice};
 use anabranch_topology::TopologyParameters;
 use std::fmt::Write;
 
@@ -89,12 +85,8 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> D
 fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
     section = section.text("link_rate", dice.pick(RATES)).text("link_delay", dice.pick(DELAYS));
     section = section.text("switch_latency", dice.pick(LATENCIES));
-    if dice.once_in(3) {
-        section = section.text("host_link_rate", dice.pick(RATES));
-    }
-    if dice.once_in(3) {
-        section = section.text("host_link_delay", dice.pick(DELAYS));
-    }
+    section = section.maybe(dice, 3, "host_link_rate", RATES);
+    section = section.maybe(dice, 3, "host_link_delay", DELAYS);
     section
 }
 
@@ -145,19 +137,11 @@ pub(super) fn servers(dice: &mut Dice, draft: &Draft) -> Draft {
 
 /// Adds rates and delays for about half of the classes of links.
 fn links(dice: &mut Dice, mut section: Section, classes: &[&str]) -> Section {
-    if dice.once_in(2) {
-        section = section.text("link_rate", dice.pick(RATES));
-    }
-    if dice.once_in(3) {
-        section = section.text("switch_latency", dice.pick(LATENCIES));
-    }
+    section = section.maybe(dice, 2, "link_rate", RATES);
+    section = section.maybe(dice, 3, "switch_latency", LATENCIES);
     for class in classes {
-        if dice.once_in(3) {
-            section = section.text(&format!("{class}_link_delay"), dice.pick(DELAYS));
-        }
-        if dice.once_in(4) {
-            section = section.text(&format!("{class}_link_rate"), dice.pick(RATES));
-        }
+        section = section.maybe(dice, 3, &format!("{class}_link_delay"), DELAYS);
+        section = section.maybe(dice, 4, &format!("{class}_link_rate"), RATES);
     }
     section
 }

@@ -1,10 +1,7 @@
 //! Workloads and their files.
 
 use super::{fabric, unknown::unknown};
-use crate::{
-    dice::Dice,
-    draft::{Draft, Section},
-};
+use crate::{Dice, Draft, Section};
 use anabranch_transport::TransportParameters;
 use anabranch_workload::{Algorithm, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::fmt::Write;
@@ -82,10 +79,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
 
 /// Draws a distribution of flow sizes, or a size.
 fn sizes(dice: &mut Dice) -> String {
-    match dice.once_in(3) {
-        true => dice.pick(&["64KiB", "100B"]).into(),
-        false => dice.one(SIZE_DISTRIBUTIONS).name.into(),
-    }
+    if dice.once_in(3) { dice.pick(&["64KiB", "100B"]).into() } else { dice.one(SIZE_DISTRIBUTIONS).name.into() }
 }
 
 fn training_step(dice: &mut Dice, section: Section) -> Section {
@@ -139,17 +133,13 @@ fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> S
     if classes.is_some() && dice.once_in(2) {
         section = section.text("class", class(dice));
     }
-    if dice.once_in(6) {
-        section = section.raw("measured", false);
-    }
+    section = section.now_and_then(dice, 6, |_, section| section.raw("measured", false));
     if dice.once_in(6)
         && let Some(control) = control(dice, draft)
     {
         section = section.text("congestion_control", control);
     }
-    if dice.once_in(4) {
-        section = section.text("load_balancer", &fabric::name(dice));
-    }
+    section = section.now_and_then(dice, 4, |dice, section| section.text("load_balancer", &fabric::name(dice)));
     if dice.once_in(6) {
         section = section.raw("split_share", "0.4").text("split_load_balancer", &fabric::name(dice));
         if classes.is_some() {

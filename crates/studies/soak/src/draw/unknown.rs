@@ -1,6 +1,6 @@
 //! Parameters of kinds without rules of their own.
 
-use crate::{dice::Dice, draft::Section};
+use crate::{Dice, Section};
 use anabranch_settings::{Parameters, Raw};
 
 /// Adds values for some parameters of a kind without rules of its own; counts are small.
