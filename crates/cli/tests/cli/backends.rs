@@ -1,6 +1,6 @@
 //! Backends: selection, comparison, refusals; quantities that a backend does not measure are unknown in all outputs.
 
-use crate::common::{Folder, assert_output, code, json, stderr, stdout, testbed::has_no_testbed};
+use crate::common::{Folder, assert_contains, assert_output, code, json, stderr, stdout, testbed::has_no_testbed};
 use serde_json::Value;
 
 #[test]
@@ -32,26 +32,24 @@ fn example_backend_compares_with_simulator() {
     }
     assert_eq!((summary["backend"].as_str(), summary["flows"]["finished"].as_u64()), (Some("sleep"), Some(8)));
     let page = read("out/report.html");
-    for word in ["sim and sleep side by side", "What explains it", "sleep/report.html"] {
-        assert!(page.contains(word), "{word}");
-    }
+    assert_contains(&page, &["sim and sleep side by side", "What explains it", "sleep/report.html"]);
     assert!(read("out/agreement.csv").starts_with("scheme,reference_backend,backend,metric"));
     // Such results are sealed, drawn and reused like others.
     folder.json("verify out");
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     folder.ok("report out");
-    assert!(folder.0.join("out/report.html").exists());
+    assert!(folder.exists("out/report.html"));
     let again = folder.run_with_sleep(&words);
     assert_eq!(stderr(&again).matches("4 of 4 runs were already finished").count(), 2, "{}", stderr(&again));
     assert!(stdout(&again).contains("verdict"));
     // One store for both: a comparison on one of them finds its runs, and only simulations are repeated.
     let one = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out", "--format", "json"]);
     assert_eq!(json(&one)["reused_runs"].as_u64(), Some(4));
-    assert!(!folder.0.join("out/agreement.csv").exists() && folder.0.join("out/comparison.csv").exists());
+    assert!(!folder.exists("out/agreement.csv") && folder.exists("out/comparison.csv"));
     assert_output(&folder.run_with_sleep(&words), 0, &["results in out"]);
     let repeated = folder.run(&["rerun", "out"]);
     assert_output(&repeated, 0, &["4 runs with real packets are not repeated"]);
-    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    folder.ok(&["verify", "out"]);
 }
 
 #[test]
@@ -96,13 +94,11 @@ fn verify_reports_a_missing_backend() {
     assert_eq!(code(&folder.run_with_sleep(&words)), 0);
     folder.ok("verify out");
     let page = folder.read("out/sleep/report.html");
-    for word in ["on sleep", "How long packets waited was not measured"] {
-        assert!(page.contains(word), "{word}");
-    }
+    assert_contains(&page, &["on sleep", "How long packets waited was not measured"]);
     assert!(!page.contains("No packet waited"), "waits were not measured");
     // Runs of other settings on the same backend, then none.
     let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "4", "--out", "other", "--progress", "never"];
-    assert_eq!(code(&folder.run(&words)), 0);
+    folder.ok(&words);
     std::fs::rename(folder.0.join("out/sim"), folder.0.join("sim")).unwrap();
     std::fs::rename(folder.0.join("other"), folder.0.join("out/sim")).unwrap();
     let output = folder.line("verify out");
@@ -182,7 +178,7 @@ fn unsupported_keys_are_refused_by_name() {
     let refused = folder.run(&words);
     if !has_no_testbed(&refused) {
         assert_output(&refused, 2, &["spritz-scout"]);
-        assert!(!folder.0.join("out/sim/runs").exists() && !folder.0.join("out/testbed").exists());
+        assert!(!folder.exists("out/sim/runs") && !folder.exists("out/testbed"));
     }
 }
 
@@ -218,9 +214,9 @@ fn foreign_directory_is_unchanged() {
         assert_eq!(folder.entries(&out), [name], "{name}");
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
-    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
+    folder.ok(&["run", "tiny", "--out", "one"]);
     assert_output(&folder.run_with_sleep(&[&words[..], &["one"]].concat()), 0, &["results in one"]);
-    assert!(!folder.0.join("one/summary.json").exists() && folder.0.join("one/agreement.csv").exists());
+    assert!(!folder.exists("one/summary.json") && folder.exists("one/agreement.csv"));
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

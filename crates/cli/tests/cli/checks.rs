@@ -29,8 +29,7 @@ fn strict_refuses_unfinished_flows() {
         // The results are those without the option.
         assert!(folder.0.join(format!("strict{number}/report.html")).exists());
     }
-    let finished = folder.line("run tiny --strict --progress never --out tiny");
-    assert_eq!(code(&finished), 0, "{}", stderr(&finished));
+    folder.ok("run tiny --strict --progress never --out tiny");
 }
 
 #[test]
@@ -120,8 +119,7 @@ fn steady_state_is_skipped_where_there_is_one() {
 fn check_warns_once_of_a_window_that_cannot_fill_a_path() {
     let folder = Folder::new("short-window");
     let warned = |window: &str| {
-        let output = folder.run(&["check", "permutation-128", "--set", &format!("transport.window={window}")]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let output = folder.ok(&["check", "permutation-128", "--set", &format!("transport.window={window}")]);
         let text = stderr(&output);
         text.lines().filter(|line| line.contains("`window`: ")).map(String::from).collect::<Vec<_>>()
     };

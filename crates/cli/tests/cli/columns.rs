@@ -1,9 +1,9 @@
 //! Every table and JSON file of results: its columns or keys, their types and units, in one file, `columns.txt`. `ANABRANCH_RECORD=1`
 //! rewrites it. Scripts of users rely on these names: a removed or changed one breaks them, a new one does not.
 
-use crate::common::{Folder, code, stderr};
+use crate::common::Folder;
 use anabranch_results::{Frame, TABLES};
-use anabranch_testkit::{columns, words};
+use anabranch_testkit::columns;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -132,8 +132,7 @@ fn columns_and_keys_match_record() {
     let mut text = String::new();
     let mut tables = BTreeSet::new();
     for (name, command) in COMMANDS {
-        let output = folder.run(&words(command));
-        assert_eq!(code(&output), 0, "{command}: {}", stderr(&output));
+        folder.ok(*command);
         for directory in directories(&folder.0.join(name)) {
             let files = described(&directory);
             for (file, lines) in &files {

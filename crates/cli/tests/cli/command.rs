@@ -1,6 +1,6 @@
 //! The program as users and scripts see it: exit codes, outputs, files.
 
-use crate::common::{Folder, assert_has, code, json, stderr, stdout};
+use crate::common::{Folder, assert_contains, assert_has, code, json, stderr, stdout};
 use anabranch_testkit::send_signal;
 use serde_json::Value;
 use std::{path::Path, process::Stdio};
@@ -112,12 +112,11 @@ fn comparison_is_relative_to_baseline_and_reuses_runs() {
     let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
     assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
     let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
-    let refused = folder.run(&other);
-    assert_eq!(code(&refused), 2);
+    let refused = folder.ends(&other, 2, &[]);
     for part in ["contains runs of another scenario: Permutation on eight hosts", "--replace", "--out"] {
         assert!(stderr(&refused).contains(part), "no {part:?} in {}", stderr(&refused));
     }
-    assert!(!folder.0.join("out/earlier-runs").exists(), "nothing is touched unasked");
+    assert!(!folder.exists("out/earlier-runs"), "nothing is touched unasked");
     let other = [&other[..], &["--replace"]].concat();
     assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
     let again = [&arguments[..], &["--set", "workload.0.size=32KiB", "--again"]].concat();
@@ -158,9 +157,7 @@ fn message_shows_line_and_position() {
     let folder = Folder::new("place");
     folder.file("x.toml", "[topology]\nkind = \"fat-tree\"\nradix = \"four\"\n[[workload]]\nkind = \"permutation\"\n");
     let message = stderr(&folder.line("check x.toml"));
-    for part in ["x.toml:3:9", "radix = \"four\"", "found \"four\"", "whole number", "here"] {
-        assert!(message.contains(part), "no {part:?} in:\n{message}");
-    }
+    assert_contains(&message, &["x.toml:3:9", "radix = \"four\"", "found \"four\"", "whole number", "here"]);
 }
 
 #[test]
@@ -190,13 +187,13 @@ fn everything_listed_can_be_explained() {
         ("scenarios", &["first-run", "permutation-8192", "testbed-incast"]),
         ("paper-scenarios", &["hopper-hadoop", "hf2t-web-search", "prime-mixed-wrr50", "spritz-bystanders"]),
     ] {
-        let listed = json(&folder.run(&["list", kind, "--format", "json"]));
+        let listed = folder.json(&["list", kind]);
         let names: Vec<&str> = listed[kind].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
         for name in known {
             assert!(names.contains(name), "no {name} in {names:?}");
         }
         for name in names {
-            let explained = json(&folder.run(&["explain", name, "--format", "json"]));
+            let explained = folder.json(&["explain", name]);
             for part in explained["parts"].as_array().unwrap() {
                 assert!(!part["meaning"].as_str().unwrap().is_empty(), "{name}");
                 for parameter in part["parameters"].as_array().unwrap() {
@@ -207,9 +204,7 @@ fn everything_listed_can_be_explained() {
         }
     }
     let text = stdout(&folder.line("explain prime"));
-    for part in ["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"] {
-        assert!(text.contains(part), "no {part:?} in:\n{text}");
-    }
+    assert_contains(&text, &["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"]);
     // PRIME has eleven keys: one of users, five of experts, five readings.
     assert!(text.contains("More keys: --expert (5), --readings (5).") && !text.contains("    decay_on = "), "{text}");
     let text = stdout(&folder.line("explain prime --readings"));
@@ -225,7 +220,7 @@ fn readings_that_are_set_are_named() {
     let check = stdout(&folder.run(&[&["check", "tiny"][..], &set].concat()));
     assert!(check.contains(&format!("# Readings set: {named}.\n")), "{check}");
     assert!(!stdout(&folder.line("check tiny")).contains("Readings set"));
-    assert_eq!(code(&folder.run(&[&["run", "tiny", "--out", "out"][..], &set].concat())), 0);
+    folder.ok(&[&["run", "tiny", "--out", "out"][..], &set].concat());
     assert_eq!(folder.json_file("out/manifest.json")["readings"][0].as_str(), Some(named));
     assert!(folder.read("out/report.html").contains("Readings set"));
 }
@@ -251,7 +246,7 @@ fn topology_is_counted_and_its_paths_listed() {
     let text = folder.read("tiny.topo");
     assert_eq!(text.lines().next(), Some("14 6 16"));
     folder.file("from-file.toml", "[topology]\nkind = \"file\"\n[[workload]]\nkind = \"permutation\"\n");
-    let imported = json(&folder.run(&["topology", "from-file.toml", "--set", file, "--format", "json"]));
+    let imported = folder.json(&["topology", "from-file.toml", "--set", file]);
     assert_eq!((imported["hosts"].as_u64(), imported["switches"].as_u64()), (Some(8), Some(6)));
     assert_eq!(imported["base_rtt_ps"], folder.json("topology tiny")["base_rtt_ps"]);
 }
@@ -302,12 +297,12 @@ fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     let key = std::fs::read_link(&own).unwrap().file_name().unwrap().to_string_lossy().into_owned();
     assert_eq!(folder.entries("out/earlier-runs"), [key.clone(), format!("{key}-2"), format!("{key}-3")]);
     half("flows.parquet");
-    let page = std::fs::read(folder.0.join("out/report.html")).unwrap();
+    let page = folder.bytes("out/report.html");
     let output = folder.line("report out");
     let message = stderr(&output);
     assert_eq!(code(&output), 2, "{message}");
     assert!(message.contains(&key) && message.contains("flows.parquet"), "{message}");
-    assert!(std::fs::read(folder.0.join("out/report.html")).unwrap() == page);
+    assert!(folder.bytes("out/report.html") == page);
     let output = folder.run(&arguments);
     assert!(
         stderr(&output).contains("flows.parquet") && stderr(&output).contains("is run again"),
@@ -318,7 +313,6 @@ fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     assert_eq!(fingerprints(&json(&folder.run(&[&arguments[..], &["--again"]].concat()))), fingerprints(&first));
 }
 
-#[cfg(unix)]
 #[test]
 fn interruption_keeps_finished_runs() {
     let folder = Folder::new("interrupt");
@@ -341,14 +335,13 @@ fn interruption_keeps_finished_runs() {
     send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
-    assert!(folder.0.join("compare/plan.json").exists() && stderr(&output).contains("interrupted"));
+    assert!(folder.exists("compare/plan.json") && stderr(&output).contains("interrupted"));
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
 }
 
 /// Building a fabric of 40,000 hosts does not poll for interruptions; one takes effect within 1.5 s all the same.
 #[test]
-#[cfg(unix)]
 fn interruption_while_building_takes_effect_soon() {
     let folder = Folder::new("interrupt-building");
     // The program is in memory from here on, and starts before the first signal.
@@ -376,7 +369,6 @@ fn interruption_while_building_takes_effect_soon() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn benchmark_ends_when_interrupted() {
     let folder = Folder::new("bench");

@@ -1,7 +1,7 @@
 //! Every numeric key at the ends of its range: refused, or run without a panic, an abort or a failed invariant.
 
 use anabranch_backend::{RunError, RunOptions};
-use anabranch_scenario::{backend::SIMULATOR, scenario::Scenario, schema::schema, tree::Tree};
+use anabranch_scenario::{SIMULATOR, Scenario, Tree, schema::schema};
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 use std::{

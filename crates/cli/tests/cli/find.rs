@@ -21,8 +21,7 @@ fn words_of_the_field_lead_to_names() {
         ("flows.slowdown", "column of flows.csv"),
         ("max_queue", "bytes"),
     ] {
-        let output = folder.run(&["explain", word]);
-        assert_eq!(code(&output), 0, "{word}: {}", stderr(&output));
+        let output = folder.ok(&["explain", word]);
         assert!(stdout(&output).contains(name), "{word}: no {name} in {}", stdout(&output));
     }
     let key = folder.json("explain workload.load");
@@ -34,9 +33,7 @@ fn words_of_the_field_lead_to_names() {
 fn fabrics_that_can_be_built_are_proposed() {
     let folder = Folder::new("propose");
     let arguments = ["topology", "--hosts", "512", "--tiers", "3", "--oversubscription", "2", "--format", "json"];
-    let output = folder.run(&arguments);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stderr(&output).contains("no fabric has exactly 512 hosts"), "{}", stderr(&output));
+    let output = folder.ends(&arguments, 0, &["no fabric has exactly 512 hosts"]);
     let found = json(&output);
     let found = found["proposals"].as_array().unwrap();
     let of = |radix: u64| {
@@ -54,7 +51,7 @@ fn list_alone_lists_the_catalogues() {
     assert!(catalogues.len() >= 7, "{all:#}");
     for catalogue in catalogues {
         let name = catalogue["name"].as_str().unwrap();
-        let listed = json(&folder.run(&["list", name, "--format", "json"]));
+        let listed = folder.json(&["list", name]);
         assert_eq!(listed[name].as_array().unwrap().len() as u64, catalogue["entries"].as_u64().unwrap(), "{name}");
     }
     assert!(stdout(&folder.line("list")).contains("schemes"));

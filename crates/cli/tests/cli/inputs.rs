@@ -110,8 +110,7 @@ fn seeds_have_64_bits() {
     folder.file("named.toml", &format!("seed = \"{text}\"\n{}", scenario(permutation)));
     let mut hashes = Vec::new();
     for words in [&["check", "named.toml"][..], &["check", "plain.toml", "--seed", &text]] {
-        let output = folder.run(words);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let output = folder.ok(words);
         let printed = stdout(&output);
         assert!(printed.contains(&format!("seed = \"{text}\"")), "{printed}");
         folder.file("printed.toml", &printed);
@@ -123,8 +122,7 @@ fn seeds_have_64_bits() {
     let printed = stdout(&folder.line("check named.toml --set seed=18446744073709551614"));
     assert_ne!(printed.lines().next().unwrap(), hashes[0], "the last bit counts");
     folder.file("plain.toml", &scenario(permutation).replace("[topology]", "name = \"named\"\n[topology]"));
-    let output = folder.run(&["run", "plain.toml", "--seed", &text, "--out", "run", "--format", "json"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = folder.ok(&["run", "plain.toml", "--seed", &text, "--out", "run", "--format", "json"]);
     assert!(stdout(&output).contains(&format!("\"seed\": {text},")), "{}", stdout(&output));
     for (file, mark) in [("summary.json", format!("\"seed\": {text},")), ("manifest.json", format!("ops/seed{text}"))] {
         assert!(std::fs::read_to_string(folder.0.join("run").join(file)).unwrap().contains(&mark), "{file}");
@@ -132,7 +130,7 @@ fn seeds_have_64_bits() {
     // The CSV file has it; removing that file makes readers use Parquet.
     assert_eq!(folder.rows("run/flows.csv")[0]["seed"], text);
     for part in [&["report", "run"][..], &["view", "run"], &["rerun", "run"]] {
-        assert_eq!(code(&folder.run(part)), 0, "{part:?}");
+        folder.ok(part);
     }
     // Two seeds below the maximum fit, three do not.
     let compare = |seeds: &str| {
@@ -175,8 +173,7 @@ fn every_name_has_separate_figures() {
     {
         folder.file("names.toml", &two(first, second));
         folder.ok("check names.toml");
-        let output = folder.line("run names.toml --out out --replace");
-        assert_eq!(code(&output), 0, "{first}: {}", stderr(&output));
+        folder.ok("run names.toml --out out --replace");
         let cdf: Vec<String> =
             folder.entries("out/figures").into_iter().filter(|file| file.starts_with("slowdown_cdf")).collect();
         assert_eq!(cdf.iter().filter(|file| file.ends_with(".svg")).count(), 2, "{first}: {cdf:?}");
@@ -294,8 +291,7 @@ fn control_characters_reach_no_terminal() {
         vec!["compare", "good.toml", "--schemes", "ops", "--variant", "a\u{1b}=seed=1"],
         vec!["sweep", "good.toml", "--over", "workload.0.size=1KiB,\u{1b}[2J"],
     ] {
-        let output = folder.run(&words);
-        assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
+        let output = folder.ends(&words, 2, &[]);
         plain(&output, &format!("{words:?}"));
     }
     // Names of workloads in a table of flows have their line; the file may have any name.
@@ -330,7 +326,7 @@ fn names_are_text_on_pages() {
     folder.ok("run page.toml --out run");
     folder.ok("compare page.toml --schemes ops,ecmp --out compare");
     for words in [["view", "run"], ["view", "compare"], ["report", "compare"]] {
-        assert_eq!(code(&folder.run(&words)), 0, "{words:?}");
+        folder.ok(&words);
     }
     let mut seen = 0;
     for place in ["run", "run/figures", "compare", "compare/figures"] {
@@ -408,7 +404,7 @@ fn removed_result_directory_is_an_error() {
         &["compare", "long.toml", "--schemes", "ops,ecmp", "--out", "gone"],
     ] {
         let mut child = folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !folder.0.join("gone/plan.json").exists() && child.try_wait().unwrap().is_none() {
+        while !folder.exists("gone/plan.json") && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(2));
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -433,8 +429,7 @@ fn link_up_without_link_down_warns() {
         &scenario(&(permutation.to_string() + &fault("link-down", "1us") + &fault("link-up", "2us"))),
     );
     for command in ["check", "run"] {
-        let output = folder.run(&[command, "up.toml"]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let output = folder.ok(&[command, "up.toml"]);
         let expected = "up.toml:11: [[fault]] 1: `link-up` at 1us: leaf0->spine1, spine1->leaf0 did not go down before";
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
         assert!(!stderr(&folder.run(&[command, "both.toml"])).contains("did not go down"));
@@ -475,12 +470,11 @@ fn unwritable_standard_output_is_an_error() {
 fn export_in_result_directory_is_replaced_on_request() {
     let folder = Folder::new("inputs-replaced");
     let traced = ["run", "tiny", "--set", "measure.trace_flows=[\"first:2\"]", "--out", "out", "--progress", "never"];
-    assert_eq!(code(&folder.run(&traced)), 0);
+    folder.ok(&traced);
     let draw = ["trace", "out", "--perfetto", "out/mine.pftrace"];
-    assert_eq!(code(&folder.run(&draw)), 0);
-    let output = folder.run(&draw);
-    assert!(code(&output) == 2 && stderr(&output).contains("--replace"), "{}", stderr(&output));
-    assert_eq!(code(&folder.run(&[&draw[..], &["--replace"]].concat())), 0);
+    folder.ok(&draw);
+    folder.refused(&draw, &["--replace"]);
+    folder.ok(&[&draw[..], &["--replace"]].concat());
     folder.refused("trace out --perfetto out/flows.csv --replace", &["which is read"]);
 }
 

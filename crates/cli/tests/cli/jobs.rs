@@ -1,6 +1,6 @@
 //! Jobs in results: the rows of groups and ranks follow from those of flows.
 
-use crate::common::{Folder, code, stderr};
+use crate::common::{Folder, assert_contains};
 use anabranch_testkit::rows;
 use std::collections::BTreeMap;
 
@@ -28,8 +28,7 @@ fn rows_of_jobs_follow_from_those_of_flows() {
     let small = "run allreduce-64x8 --progress never --out out --set load_balancer.scheme=ecmp --set workload.0.groups=16 \
                  --set workload.0.repetitions=2 --set workload.0.size=512KiB --set workload.1.duration=20us \
                  --set fault.0.at=60us";
-    let output = folder.run(&small.split_whitespace().collect::<Vec<_>>());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok(&small.split_whitespace().collect::<Vec<_>>());
     let (flows, labels, jobs) = (table(&folder, "flows"), table(&folder, "job_flows"), table(&folder, "jobs"));
     // 16 groups of 8 ranks, 2(8-1) steps, twice.
     assert_eq!((labels.len(), jobs.len()), (16 * 8 * 14 * 2, 16 * 2));
@@ -136,9 +135,7 @@ fn rows_of_jobs_follow_from_those_of_flows() {
     let median = (completions[15] + completions[16]) / 2.0;
     assert!((of["completion_us"]["p50"].as_f64().unwrap() / median - 1.0).abs() < 1e-12);
     let page = folder.read("out/report.html");
-    for part in ["id=\"jobs\"", "job_completion-allreduce", "Groups of allreduce took"] {
-        assert!(page.contains(part), "{part}");
-    }
+    assert_contains(&page, &["id=\"jobs\"", "job_completion-allreduce", "Groups of allreduce took"]);
 }
 
 /// Groups of 8 on 1024 hosts, 100 at a time, without rows of their flows.
@@ -160,7 +157,7 @@ fn flows_of_jobs_need_no_rows() {
     assert_eq!((jobs.len(), ranks.len(), flows.len()), (150, 150 * 8, 0));
     let steps = table(&folder, "job_steps");
     assert!(steps.len() == 150 * 14 && steps.iter().all(|step| number(step, "completion_ps") > 0));
-    assert!(!folder.0.join("out/job_flows.csv").exists());
+    assert!(!folder.exists("out/job_flows.csv"));
     assert!(jobs.iter().all(|job| number(job, "completion_ps") > 0 && job["last_flow"].is_empty()));
     let summary = folder.json_file("out/summary.json");
     let of = &summary["workloads"]["rings"];

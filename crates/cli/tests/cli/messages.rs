@@ -111,10 +111,7 @@ fn messages_match_file() {
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        match entry.is_dir() {
-            true => sources(&entry, found),
-            false => found.push(entry),
-        }
+        if entry.is_dir() { sources(&entry, found) } else { found.push(entry) }
     }
 }
 

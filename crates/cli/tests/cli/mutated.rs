@@ -1,6 +1,6 @@
 //! Mutated inputs through the whole program give a documented exit code and a message, never a panic.
 
-use crate::common::{Folder, code, stderr};
+use crate::common::Folder;
 use anabranch_fuzz::mutate;
 use anabranch_random::Stream;
 use std::{
@@ -80,8 +80,7 @@ fn mutated(name: &str, seed: u64, inputs: u64) {
     let small = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\n\
                  kind = \"permutation\"\nsize = \"20kB\"\n[measure]\nseries_links = [\"*\"]\ntrace_flows = [\"first:2\"]\n";
     folder.file("small.toml", small);
-    let made = folder.line("run small.toml --out result");
-    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    folder.ok("run small.toml --out result");
     let whole: Vec<(PathBuf, Vec<u8>)> = files(&folder.0.join("result"))
         .into_iter()
         .filter(|file| file.extension().is_some_and(|ending| ending != "html"))

@@ -1,6 +1,6 @@
 //! The command `report`: contents of the page, and damaged results.
 
-use crate::common::{Folder, code, stderr, stdout};
+use crate::common::{Folder, stderr, stdout};
 use std::fs;
 
 const SCENARIO: &str = r#"
@@ -33,8 +33,7 @@ fn folder(name: &str) -> Folder {
 }
 
 fn succeeds(folder: &Folder, arguments: &[&str]) -> String {
-    let output = folder.run(arguments);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = folder.ok(arguments);
     stdout(&output)
 }
 
@@ -69,20 +68,20 @@ fn page_shows_scenario_and_results() {
 fn figures_of_a_style_are_drawn_beside_the_page() {
     let folder = folder("style");
     succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "3", "--out", "out"]);
-    let page = fs::read(folder.0.join("out/report.html")).unwrap();
+    let page = folder.bytes("out/report.html");
     let shown = succeeds(&folder, &["report", "out", "--style", "paper"]);
     for directory in ["acm-column", "acm-text", "ieee-column", "ieee-text"] {
         assert!(shown.contains(&format!("out/figures/{directory}\n")), "{shown}");
         // A figure per workload, as on the page.
         assert!(folder.0.join(format!("out/figures/{directory}/fct_ratio-burst.pdf")).exists(), "{directory}");
     }
-    assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), page, "the page is the same");
+    assert_eq!(folder.bytes("out/report.html"), page, "the page is the same");
     succeeds(&folder, &["verify", "out"]);
     let swept =
         ["sweep", "two.toml", "--over", "topology.link_delay=1us,2us", "--schemes", "ecmp,ops", "--out", "swept"];
     succeeds(&folder, &swept);
     succeeds(&folder, &["report", "swept", "--style", "slides"]);
-    assert!(folder.0.join("swept/figures/slide/sweep_curves.svg").exists());
+    assert!(folder.exists("swept/figures/slide/sweep_curves.svg"));
 }
 
 /// A scheme over a dead spine stalls, and it is the baseline: nothing is compared with it, and the reason is no other.
@@ -143,8 +142,7 @@ fn a_stalled_baseline_is_the_reason() {
     assert!(shown.contains("! ecmp is not compared:") && shown.contains("it is the baseline"), "{shown}");
     assert!(!shown.contains("too few seeds"), "{shown}");
     // Times have units that can be read.
-    let output = folder.line("run dead.toml --out one");
-    assert_eq!(code(&output), 4);
+    let output = folder.ends("run dead.toml --out one", 4, &[]);
     assert!(!stderr(&output).contains("0.0000") && stderr(&output).contains(" µs"), "{}", stderr(&output));
 }
 

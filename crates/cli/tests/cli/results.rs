@@ -27,12 +27,12 @@ fn results_are_listed_with_an_index_page() {
     // An index page is written again; a foreign one stays.
     folder.ok("results results");
     folder.file("results/index.html", "mine");
-    assert_eq!(code(&folder.line("results results")), 2);
+    folder.refused("results results", &[]);
     assert_eq!(folder.read("results/index.html"), "mine");
     folder.ok("results results --index all.html");
     // Nothing is added to a result.
     let output = folder.line("results results/one");
-    assert_eq!((code(&output), folder.0.join("results/one/index.html").exists()), (0, false));
+    assert_eq!((code(&output), folder.exists("results/one/index.html")), (0, false));
     assert!(stdout(&output).contains("finished"));
     // A damaged one is named, and the others are listed.
     folder.file("results/one/manifest.json", "{");
@@ -96,7 +96,7 @@ fn changes_since_an_earlier_comparison() {
         let text = stderr(&output);
         assert_eq!(code(&output), 2, "{text}");
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
-        assert!(!folder.0.join("refused").exists());
+        assert!(!folder.exists("refused"));
     }
     let output = compare(&folder, "old", &["--against", "old"]);
     assert!(code(&output) == 2 && stderr(&output).contains("directory of this comparison"));
@@ -111,7 +111,7 @@ fn changes_since_an_earlier_comparison() {
 fn a_view_is_recorded_again() {
     let folder = Folder::new("record");
     assert_eq!(code(&compare(&folder, "out", &[])), 0);
-    let before = fs::read(folder.0.join("out/runs/ops/seed2/flows.csv")).unwrap();
+    let before = folder.bytes("out/runs/ops/seed2/flows.csv");
     folder.ok("view out");
     let view = || folder.read("out/view.html");
     let bare = view().len();
@@ -142,11 +142,11 @@ fn a_view_is_recorded_again() {
     let words = format!("a trace of flows {}, {}", traced[0], traced[1]);
     assert!(text.contains(&words), "{words}: {text}");
     // Results stay as they were, and their seals hold.
-    assert_eq!(fs::read(folder.0.join("out/runs/ops/seed2/flows.csv")).unwrap(), before);
+    assert_eq!(folder.bytes("out/runs/ops/seed2/flows.csv"), before);
     folder.ok("verify out");
     // A run with both is shown as it is.
     let set = ["--set", "measure.series_links=[\"*\"]", "--set", "measure.trace_flows=[\"0\"]"];
-    assert_eq!(code(&folder.run(&[&["run", "tiny", "--out", "full", "--progress", "never"], &set[..]].concat())), 0);
+    folder.ok(&[&["run", "tiny", "--out", "full", "--progress", "never"], &set[..]].concat());
     let output = folder.line("view full --record");
     assert!(stderr(&output).contains("it is not run again"), "{}", stderr(&output));
 }

@@ -32,7 +32,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn every_byte_of_every_file_is_sealed() {
     for words in [&["run", "tiny", "--out", "out"][..], &COMPARE, &SWEEP] {
         let folder = Folder::new("seal-verify");
-        assert_eq!(code(&folder.run(words)), 0);
+        folder.ok(words);
         let whole = folder.line("verify out --format json");
         assert!(json(&whole)["intact"].as_bool().unwrap(), "{words:?}: {}", stdout(&whole));
         for path in files(&folder.0.join("out")) {
@@ -73,8 +73,8 @@ fn every_byte_of_every_file_is_sealed() {
         assert!(code(&output) == 1 && stdout(&output).contains("unlisted"), "{}", stdout(&output));
     }
     let folder = Folder::new("seal-none");
-    assert_eq!(code(&folder.line("verify .")), 2);
-    assert_eq!(code(&folder.line("verify nowhere")), 2);
+    folder.refused("verify .", &[]);
+    folder.refused("verify nowhere", &[]);
 }
 
 #[test]
@@ -102,25 +102,22 @@ fn inputs_are_sealed_too() {
 #[test]
 fn rows_of_another_scheme_are_detected() {
     let folder = Folder::new("seal-other");
-    assert_eq!(code(&folder.run(&COMPARE)), 0);
+    folder.ok(&COMPARE);
     let (own, other) = (folder.0.join("out/runs/ecmp/seed1"), folder.0.join("out/runs/ops/seed1"));
     let first = fs::read(own.join("flows.csv")).unwrap();
     for name in ["flows.csv", "flows.parquet"] {
         fs::copy(other.join(name), own.join(name)).unwrap();
     }
-    let output = folder.line("rerun out");
-    assert_eq!(code(&output), 1, "{}", stdout(&output));
+    let output = folder.ends("rerun out", 1, &[]);
     assert!(stdout(&output).contains("row ") && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
     for command in [&["report", "out"][..], &["view", "out"], &["report", "out/runs/ecmp/seed1"]] {
-        let output = folder.run(command);
-        assert!(code(&output) == 2 && stderr(&output).contains("flows"), "{command:?}: {}", stderr(&output));
+        folder.refused(command, &["flows"]);
     }
     // A comparison repeats a run with an edited summary.
     let summary = other.join("summary.json");
     let text = fs::read_to_string(&summary).unwrap();
     fs::write(&summary, text.replacen("\"mean\": ", "\"mean\": 1", 1)).unwrap();
-    let output = folder.run(&COMPARE);
-    assert_eq!(code(&output), 0);
+    let output = folder.ok(&COMPARE);
     assert_eq!(stderr(&output).matches("is run again").count(), 2, "{}", stderr(&output));
     assert_eq!(fs::read(own.join("flows.csv")).unwrap(), first);
     folder.ok("rerun out");
@@ -198,7 +195,7 @@ fn rerun_begins_with_every_file() {
     ];
     for (words, damages) in cases {
         let _ = fs::remove_dir_all(out);
-        assert_eq!(code(&folder.run(words)), 0);
+        folder.ok(words);
         copy(out, kept);
         for (name, damage) in damages {
             damage();
@@ -220,7 +217,7 @@ fn rerun_begins_with_every_file() {
 fn exchanged_runs_are_refused_and_repeated() {
     let folder = Folder::new("seal-replaced");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"];
-    assert_eq!(code(&folder.run(&words)), 0);
+    folder.ok(&words);
     let (out, kept) = (folder.0.join("out"), folder.0.join("kept"));
     copy(&out, &kept);
     let of_another = Folder::new("seal-replaced-other");
@@ -252,8 +249,7 @@ fn exchanged_runs_are_refused_and_repeated() {
             );
             assert!(command == "report" || !out.join("view.html").exists(), "{number}");
         }
-        let output = folder.run(&words);
-        assert_eq!(code(&output), 0, "{number}: {}", stderr(&output));
+        let output = folder.ok(&words);
         assert_eq!(stderr(&output).matches("are kept in").count(), runs, "{number}: {}", stderr(&output));
         let verified = folder.line("verify out");
         // Files without a manifest are unlisted; the others are unchanged.

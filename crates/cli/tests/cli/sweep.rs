@@ -1,6 +1,6 @@
 //! Sweeps, variants, reruns: output, files, and killed processes.
 
-use crate::common::{Folder, assert_has, code, json, stderr, stdout};
+use crate::common::{Folder, assert_contains, assert_has, code, json, stderr, stdout};
 use anabranch_results::Frame;
 use anabranch_testkit::words;
 use serde_json::Value;
@@ -59,10 +59,10 @@ fn sweep_writes_table_figures_page_and_parquet() {
     // A run of a sweep equals that of `run`.
     let listed = folder.rows("out/runs.csv");
     assert_eq!(listed.len(), 8);
-    let alone = json(&folder.run(&words(
+    let alone = folder.json(
         "run tiny --set workload.0.size=32KiB --set \
-        load_balancer.scheme=ecmp --seed 2 --out alone --format json",
-    )));
+        load_balancer.scheme=ecmp --seed 2 --out alone",
+    );
     let same =
         listed.iter().find(|row| row["workload.0.size"] == "32KiB" && row["scheme"] == "ecmp" && row["seed"] == "2");
     let same = same.unwrap();
@@ -178,16 +178,13 @@ fn two_keys_draw_a_heat_map_and_zip_pairs_values() {
     assert_eq!(cells.len(), 4 * 2, "a cell per point and load balancer");
     let zip = json(&folder.run(&[&arguments[..], &["--zip"]].concat()));
     assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
-    assert!(!folder.0.join("out/figures/sweep_heat.csv").exists(), "a zip is no map");
+    assert!(!folder.exists("out/figures/sweep_heat.csv"), "a zip is no map");
     // The grid is still there: tables and figures are of the last command.
     assert_eq!(json(&folder.run(&arguments))["reused_runs"].as_u64(), Some(16));
-    assert!(folder.0.join("out/figures/sweep_heat.csv").exists());
-    let output = folder.run(&[&arguments[..], &["--set", "name=other", "--set", "workload.0.name=w"]].concat());
-    assert_eq!(code(&output), 2);
-    assert!(
-        stderr(&output).contains("another scenario") && stderr(&output).contains("--replace"),
-        "{}",
-        stderr(&output)
+    assert!(folder.exists("out/figures/sweep_heat.csv"));
+    folder.refused(
+        &[&arguments[..], &["--set", "name=other", "--set", "workload.0.name=w"]].concat(),
+        &["another scenario", "--replace"],
     );
 }
 
@@ -198,17 +195,16 @@ fn sweep_file_fills_store_in_shares() {
     let list = folder.json("sweep study.toml --out out --list");
     let hashes: Vec<&str> = list["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
     assert_eq!(hashes.len(), 8);
-    assert!(!folder.0.join("out").exists(), "a list writes nothing");
+    assert!(!folder.exists("out"), "a list writes nothing");
     let table = stdout(&folder.line("sweep study.toml --out out --list"));
     assert!(table.contains(hashes[0]) && table.contains("missing"), "{table}");
     // After both shares all runs exist, and the last share has drawn the figures.
-    let task =
-        |task: &str| json(&folder.run(&["sweep", "study.toml", "--out", "out", "--task", task, "--format", "json"]));
+    let task = |task: &str| folder.json(&["sweep", "study.toml", "--out", "out", "--task", task]);
     let first = task("1/2");
     assert_eq!((first["missing"].as_u64(), first["sweep"].is_null()), (Some(4), true));
-    assert!(!folder.0.join("out/report.html").exists(), "figures once, at the end");
+    assert!(!folder.exists("out/report.html"), "figures once, at the end");
     assert_eq!(task("2/2")["missing"].as_u64(), Some(0));
-    assert!(folder.0.join("out/report.html").exists());
+    assert!(folder.exists("out/report.html"));
     let mut found = folder.entries("out/runs");
     let mut listed: Vec<String> = hashes.iter().map(ToString::to_string).collect();
     found.sort();
@@ -232,9 +228,7 @@ fn dry_run_measures_one_run_and_writes_nothing() {
     assert_eq!((dry["points"].as_u64(), dry["runs"].as_u64(), dry["missing"].as_u64()), (Some(2), Some(8), Some(8)));
     assert!(folder.entries(".").is_empty());
     let text = stdout(&folder.line("sweep tiny --over topology.radix=4,8 --dry-run"));
-    for part in ["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "in parallel"] {
-        assert!(text.contains(part), "no {part:?} in {text}");
-    }
+    assert_contains(&text, &["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "in parallel"]);
 }
 
 fn long() -> Vec<&'static str> {
@@ -262,7 +256,7 @@ fn processes_share_a_store_and_start_each_run_once() {
         assert_eq!(code(&output), 0, "{}", stderr(&output));
     }
     assert_eq!((assert_whole(&folder), starts(&folder)), (6, 6));
-    assert!(folder.0.join("out/report.html").exists());
+    assert!(folder.exists("out/report.html"));
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
     let processes = folder.read("out/starts.log");
     let mut ids: Vec<&str> = processes.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
@@ -271,7 +265,6 @@ fn processes_share_a_store_and_start_each_run_once() {
     assert_eq!(ids.len(), 2, "both did some of it");
 }
 
-#[cfg(unix)]
 #[test]
 fn killed_process_loses_only_its_run() {
     let folder = Folder::new("killed");
@@ -280,10 +273,9 @@ fn killed_process_loses_only_its_run() {
     child.kill().unwrap();
     child.wait().unwrap();
     let done = assert_whole(&folder);
-    assert!(done < 6 && !folder.0.join("out/report.html").exists());
+    assert!(done < 6 && !folder.exists("out/report.html"));
     let begun = starts(&folder);
-    let output = folder.run(&long());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok(&long());
     assert_eq!(
         (assert_whole(&folder), starts(&folder)),
         (6, begun + 6 - done),
@@ -314,9 +306,7 @@ fn run_that_crashes_three_times_is_marked_failed() {
     anabranch_results::create_store(&folder.0.join("out"), "0", &[]).unwrap();
     std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
     std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
-    let output = folder.run(&small());
-    assert_eq!(code(&output), 3);
-    assert!(stderr(&output).contains("killed 3 times"), "{}", stderr(&output));
+    let output = folder.ends(&small(), 3, &["killed 3 times"]);
     let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(result["failed"].as_array().map(Vec::len), Some(1));
     assert_eq!(assert_whole(&folder), 7, "the others are done");
@@ -325,7 +315,7 @@ fn run_that_crashes_three_times_is_marked_failed() {
     let page = folder.read("out/report.html");
     assert!(page.contains("Failed: "), "the page says so");
     assert_eq!((code(&folder.run(&small())), starts(&folder)), (3, 7));
-    assert_eq!(code(&folder.run(&[&small()[..], &["--again=failed"]].concat())), 0);
+    folder.ok(&[&small()[..], &["--again=failed"]].concat());
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
 }
 
@@ -362,16 +352,12 @@ fn full_or_read_only_disk_leaves_complete_runs_to_continue() {
         anabranch_testkit::skip("only root may mount the small disk that this test fills", "run as root");
         return;
     };
-    let output = folder.run(&small());
-    assert_eq!(code(&output), 2, "{}", stderr(&output));
-    assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
+    folder.refused(&small(), &["No space left"]);
     let done = assert_whole(&folder);
     assert!((1..8).contains(&done), "{done} runs fit on it");
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/failed").is_empty());
     disk.remount("ro");
-    let output = folder.run(&small());
-    assert_eq!(code(&output), 2, "{}", stderr(&output));
-    assert!(stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
+    folder.refused(&small(), &["Read-only file system"]);
     let output = folder.line("compare tiny --out out/compare");
     assert_eq!((code(&output), stderr(&output).contains("Read-only file system")), (2, true), "{}", stderr(&output));
     disk.remount("rw,size=64M");
@@ -383,10 +369,10 @@ fn full_or_read_only_disk_leaves_complete_runs_to_continue() {
 #[test]
 fn variants_compare_with_load_balancers() {
     let folder = Folder::new("variants");
-    let compared = json(&folder.run(&words(
+    let compared = folder.json(
         "compare tiny --schemes ecmp,prime --variant \
-        short=load_balancer.prime.p_ecn=2;transport.ack_every=1 --seeds 2 --out out --format json",
-    )));
+        short=load_balancer.prime.p_ecn=2;transport.ack_every=1 --seeds 2 --out out",
+    );
     assert_eq!(compared["schemes"], serde_json::json!(["ecmp", "prime", "short"]));
     let run =
         |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/manifest.json"))["scenario"].to_string();
@@ -408,14 +394,13 @@ fn variants_compare_with_load_balancers() {
     let text = std::fs::read_to_string(&path).unwrap();
     let recorded = folder.json_file("out/runs/prime/seed1/summary.json")["fingerprint"].as_str().unwrap().to_string();
     std::fs::write(&path, text.replace(&recorded, "0123456789abcdef")).unwrap();
-    let output = folder.line("rerun out");
-    assert_eq!(code(&output), 1);
+    let output = folder.ends("rerun out", 1, &[]);
     assert!(stdout(&output).contains("DIFFERS") && stderr(&output).contains("1 of 6"), "{}", stderr(&output));
     // In a sweep, with the scenario's own [compare] where no load balancer is named.
-    let swept = json(&folder.run(&words(
+    let swept = folder.json(
         "sweep tiny --over workload.0.size=32KiB,64KiB --variant \
-        short=load_balancer.prime.p_ecn=2 --seeds 1 --out swept --format json",
-    )));
+        short=load_balancer.prime.p_ecn=2 --seeds 1 --out swept",
+    );
     assert_eq!(
         (swept["schemes"].clone(), swept["runs"].as_u64()),
         (serde_json::json!(["ecmp", "prime", "short"]), Some(6))
@@ -434,20 +419,17 @@ fn comparisons_and_sweeps_share_a_directory() {
         assert!(child.wait_with_output().unwrap().status.success());
     }
     assert_eq!(starts(&folder), 8);
-    let table = || std::fs::read(folder.0.join("out/comparison.csv")).unwrap();
+    let table = || folder.bytes("out/comparison.csv");
     let first = table();
     // The scenario's own link delay is 1 us: half of the points are there.
     let sweep = "sweep tiny --over topology.link_delay=500ns,1us --schemes ecmp,ops --seeds 4 --set workload.0.size=1MiB --out out";
-    let output = folder.run(&words(sweep));
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stderr(&output).contains("8 of 16 runs were already finished"), "{}", stderr(&output));
-    assert!(folder.0.join("out/sweep.csv").exists() && !folder.0.join("out/comparison.csv").exists());
+    folder.ends(sweep, 0, &["8 of 16 runs were already finished"]);
+    assert!(folder.exists("out/sweep.csv") && !folder.exists("out/comparison.csv"));
     let output = folder.run(&[&compare[..], &["--format", "json"]].concat());
     assert_eq!(json(&output)["reused_runs"].as_u64(), Some(8));
-    assert!(table() == first && !folder.0.join("out/sweep.csv").exists());
+    assert!(table() == first && !folder.exists("out/sweep.csv"));
     for command in ["verify", "rerun"] {
-        let output = folder.run(&[command, "out"]);
-        assert_eq!(code(&output), 0, "{command}: {}", stderr(&output));
+        folder.ok(&[command, "out"]);
     }
 }
 
@@ -464,8 +446,7 @@ fn a_store_without_a_plan_is_one_that_begins() {
         std::fs::remove_dir_all(folder.0.join("out")).unwrap();
         anabranch_results::create_store(&folder.0.join("out"), "0", &[("sweep.json", "the plan")]).unwrap();
         let before = folder.entries("out");
-        let output = folder.run(&command);
-        assert!(code(&output) == 2 && stderr(&output).contains("earlier layout"), "{}", stderr(&output));
+        folder.refused(&command, &["earlier layout"]);
         assert_eq!(folder.entries("out"), before);
     }
 }
@@ -474,20 +455,20 @@ fn a_store_without_a_plan_is_one_that_begins() {
 fn results_of_another_scenario_need_replace() {
     let folder = Folder::new("replace");
     let size = |size: &str| format!("workload.0.size={size}");
-    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
-    let before = std::fs::read(folder.0.join("out/flows.csv")).unwrap();
+    folder.json(&["run", "tiny", "--out", "out"]);
+    let before = folder.bytes("out/flows.csv");
     for command in ["run", "compare", "sweep"] {
         let set = size("8KiB");
         let over: &[&str] = if command == "sweep" { &["--over", "topology.link_delay=1us"] } else { &[] };
-        let output = folder.run(&[&[command, "tiny", "--set", &set, "--out", "out"], over].concat());
-        assert_eq!(code(&output), 2);
-        for part in ["contains runs of another scenario: Permutation on eight hosts", "--replace"] {
-            assert!(stderr(&output).contains(part), "{}", stderr(&output));
-        }
-        assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
+        let output = folder.ends(&[&[command, "tiny", "--set", &set, "--out", "out"], over].concat(), 2, &[]);
+        assert_contains(
+            &stderr(&output),
+            &["contains runs of another scenario: Permutation on eight hosts", "--replace"],
+        );
+        assert!(folder.bytes("out/flows.csv") == before);
     }
-    json(&folder.run(&["run", "tiny", "--set", &size("8KiB"), "--replace", "--out", "out", "--format", "json"]));
-    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
+    folder.json(&["run", "tiny", "--set", &size("8KiB"), "--replace", "--out", "out"]);
+    assert!(folder.bytes("out/flows.csv") != before);
 }
 
 /// Commands that begin at the same time in one directory all end well, and it shows one of them whole.
@@ -510,9 +491,8 @@ fn commands_at_once_in_one_directory() {
             let output = child.wait_with_output().unwrap();
             assert_eq!(code(&output), 0, "{one} {other}: {}", stderr(&output));
         }
-        let output = folder.run(&["verify", "out"]);
-        assert_eq!(code(&output), 0, "{one} {other}: {}", stdout(&output));
-        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{one} {other}");
+        folder.ok(&["verify", "out"]);
+        folder.ok(&["rerun", "out"]);
     }
 }
 
@@ -528,7 +508,7 @@ fn damaged_runs_and_foreign_plans() {
     std::fs::write(folder.0.join("runs/out/runs").join(key).join("links.csv"), "").unwrap();
     let again = run();
     assert!(code(&again) == 0 && stderr(&again).contains("the run is done again"), "{}", stderr(&again));
-    assert_eq!(code(&folder.run(&["verify", "runs/out"])), 0);
+    folder.ok(&["verify", "runs/out"]);
 }
 
 /// Bounds belong to a scenario: they are not held against another's numbers in the same directory.
@@ -536,10 +516,10 @@ fn damaged_runs_and_foreign_plans() {
 fn bounds_go_with_their_scenario() {
     let folder = Folder::new("bounds-go");
     let compare = "compare tiny --schemes ecmp,prime --seeds 2 --out out";
-    json(&folder.run(&words(&format!("{compare} --bound --format json"))));
+    folder.json(&format!("{compare} --bound"));
     let has_bound = || folder.rows("out/comparison.csv").iter().any(|row| !row["over_bound"].is_empty());
     assert!(has_bound());
-    json(&folder.run(&words(&format!("{compare} --set workload.0.size=16KiB --replace --format json"))));
+    folder.json(&format!("{compare} --set workload.0.size=16KiB --replace"));
     assert!(!has_bound());
 }
 
@@ -557,21 +537,21 @@ fn every_command_adds_to_a_directory() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let _ = std::fs::remove_dir_all(folder.0.join("out"));
         for (command, table) in order.map(|number| commands[number]) {
-            let there = if folder.0.join("out").exists() { runs() } else { 0 };
+            let there = if folder.exists("out") { runs() } else { 0 };
             let found = reused(&format!("{command} --out out --format json"));
             let added = (runs() - there) as u64;
             assert!(found.is_none_or(|found| found + added == if table == "sweep.csv" { 8 } else { 4 }), "{order:?}");
             for (_, other) in commands {
                 assert_eq!(folder.0.join("out").join(other).exists(), other == table, "{order:?}: {other}");
             }
-            assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{order:?} {command}");
-            assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{order:?} {command}");
+            folder.ok(&["verify", "out"]);
+            folder.ok(&["rerun", "out"]);
         }
         assert_eq!(runs(), 8, "{order:?}: none twice");
     }
     // The same row of the run, wherever it was done.
-    json(&folder.run(&words("run tiny --seed 2 --set load_balancer.scheme=ops --out out --format json")));
-    json(&folder.run(&words("run tiny --seed 2 --set load_balancer.scheme=ops --out alone --format json")));
+    folder.json("run tiny --seed 2 --set load_balancer.scheme=ops --out out");
+    folder.json("run tiny --seed 2 --set load_balancer.scheme=ops --out alone");
     let flows = |out: &str| std::fs::read(folder.0.join(out).join("flows.parquet")).unwrap();
     assert!(flows("out") == flows("alone"));
 }
@@ -606,20 +586,20 @@ fn init_writes_a_scenario_that_checks() {
         assert!(text.contains(part), "no {part:?}");
     }
     folder.ok("check scenario.toml");
-    assert_eq!(code(&folder.line("init")), 2);
+    folder.refused("init", &[]);
     folder.ok("init --all --replace");
     assert_eq!(stdout(&folder.line("init --all -")), text);
     // Without options it is a page, and the same scenario.
     folder.ok("init short.toml");
     assert_eq!(folder.read("short.toml").lines().count(), 25);
-    let hash = |file: &str| json(&folder.run(&["check", file, "--format", "json"]))["hash"].clone();
+    let hash = |file: &str| folder.json(&["check", file])["hash"].clone();
     assert_eq!(hash("short.toml"), hash("scenario.toml"));
     // A ready-made scenario as it is.
     folder.ok("init --from incast incast.toml");
     let ready = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/incast.toml");
     assert_eq!(folder.read("incast.toml"), std::fs::read_to_string(ready).unwrap());
     folder.refused("init --from incats x.toml", &["unknown ready-made scenario `incats`; the nearest are incast"]);
-    assert!(!folder.0.join("x.toml").exists());
+    assert!(!folder.exists("x.toml"));
 }
 
 #[test]
@@ -638,8 +618,7 @@ fn manual_pages_come_from_the_definitions() {
 fn sections_and_keys_are_explained_in_any_case() {
     let folder = Folder::new("explain-keys");
     let text = |name: &str| {
-        let output = folder.run(&["explain", name]);
-        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        let output = folder.ok(&["explain", name]);
         stdout(&output)
     };
     assert!(text("topology").contains("fat-tree: ") && text("Topology").contains("[[topology.link]]"));
@@ -679,8 +658,7 @@ fn run_that_can_never_finish_stalls() {
     // A dead spine that no forwarding table learns of: flows of ECMP that hash over it time out for ever.
     let dead = "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine0\"]\n";
     folder.file("dead.toml", &format!("{}\n{dead}", include_str!("../../../../scenarios/tiny.toml")));
-    let output = folder.line("run dead.toml --set load_balancer.scheme=ecmp --out run --format json");
-    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    let output = folder.ends("run dead.toml --set load_balancer.scheme=ecmp --out run --format json", 4, &[]);
     let message = stderr(&output);
     assert!(
         message.contains("no open flow has received a byte since") && message.contains("run.stall_after"),
@@ -694,8 +672,7 @@ fn run_that_can_never_finish_stalls() {
     folder.ok("rerun run");
     let never =
         ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
-    let output = folder.run(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
     assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");
 }
 
@@ -704,9 +681,11 @@ fn run_that_can_never_finish_stalls() {
 fn run_without_timeouts_stalls_with_its_reason() {
     let folder = Folder::new("stalled-without-timeouts");
     ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
-    let output = folder.run(&words("run ring.toml --set fabric.shared_buffer=256MB --out run --format json"));
-    assert_eq!(code(&output), 4, "{}", stderr(&output));
-    assert!(stderr(&output).contains("no event is pending, but flow 0 (host0 to host2"), "{}", stderr(&output));
+    let output = folder.ends(
+        "run ring.toml --set fabric.shared_buffer=256MB --out run --format json",
+        4,
+        &["no event is pending, but flow 0 (host0 to host2"],
+    );
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(summary["status"], "stalled");
     assert!(summary["stall_reason"].as_str().unwrap().contains("`rto = \"never\"`"), "{summary}");
@@ -718,9 +697,7 @@ fn run_without_timeouts_stalls_with_its_reason() {
 fn deadlock_is_a_status() {
     let folder = Folder::new("deadlock");
     ring(&folder, "");
-    let output = folder.line("run ring.toml --out run --format json");
-    assert_eq!(code(&output), 4, "{}", stderr(&output));
-    assert!(stderr(&output).contains("ended as a PFC deadlock"), "{}", stderr(&output));
+    let output = folder.ends("run ring.toml --out run --format json", 4, &["ended as a PFC deadlock"]);
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(summary, folder.json_file("run/summary.json"), "the results are there");
     assert_eq!((summary["status"].as_str(), summary["deadlock"].as_array().map(Vec::len)), (Some("deadlock"), Some(4)));
@@ -732,14 +709,15 @@ fn deadlock_is_a_status() {
     assert!(report.contains("ended as a PFC deadlock"), "the page says so");
     folder.ok("rerun run");
     let over = ["--over", "fabric.shared_buffer=300kB,256MB", "--schemes", "ops", "--seeds", "2", "--out", "out"];
-    let output = folder.run(&[&["sweep", "ring.toml"], &over[..]].concat());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    folder.ok(&[&["sweep", "ring.toml"], &over[..]].concat());
     let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["deadlock", "deadlock", "finished", "finished"]);
     let variant = ["--variant", "roomy=fabric.shared_buffer=256MB", "--seeds", "2", "--out", "compared"];
-    let output = folder.run(&[&["compare", "ring.toml", "--schemes", "ops"], &variant[..]].concat());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stderr(&output).contains("ops, seed 1: The run ended as a PFC deadlock"), "{}", stderr(&output));
+    folder.ends(
+        &[&["compare", "ring.toml", "--schemes", "ops"], &variant[..]].concat(),
+        0,
+        &["ops, seed 1: The run ended as a PFC deadlock"],
+    );
     for row in folder.rows("compared/comparison.csv") {
         let expected = if row["scheme"] == "ops" { "deadlock" } else { "finished" };
         assert_eq!(row["status"], expected, "{row:?}");
@@ -756,13 +734,14 @@ fn failed_run_does_not_stop_others_and_is_reported() {
         words("sweep ring.toml --backend sleep --over fault.0.at=0us,900ms --schemes ops --seeds 2 --out out");
     let output = folder.run_with_sleep(&arguments);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
-    for part in [
-        "2 of 4 runs failed",
-        "at = 0us, ops, seed 1: the run could not go on",
-        "to see it again: anabranch run ring.toml",
-    ] {
-        assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));
-    }
+    assert_contains(
+        &stderr(&output),
+        &[
+            "2 of 4 runs failed",
+            "at = 0us, ops, seed 1: the run could not go on",
+            "to see it again: anabranch run ring.toml",
+        ],
+    );
     assert_eq!((assert_whole(&folder), folder.entries("out/failed").len()), (2, 2));
     let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["failed", "failed", "finished", "finished"]);

@@ -1,6 +1,6 @@
 //! Output fits the terminal: the least important columns are hidden and listed.
 
-use crate::common::{Folder, code, json, stderr, stdout};
+use crate::common::{Folder, code, stderr, stdout};
 
 fn printed(folder: &Folder, columns: usize, arguments: &[&str]) -> String {
     let output = folder.command(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
@@ -53,7 +53,7 @@ fn tables_fit_80_and_more_columns() {
         fits(80, &printed(&folder, 80, &[command, "--help"]), &format!("{command} --help"));
     }
     for kind in ["schemes", "topologies", "transports", "workloads", "scenarios", "paper-scenarios"] {
-        for thing in json(&folder.run(&["list", kind, "--format", "json"]))[kind].as_array().unwrap() {
+        for thing in folder.json(&["list", kind])[kind].as_array().unwrap() {
             let name = thing["name"].as_str().unwrap();
             fits(80, &printed(&folder, 80, &["explain", name]), &format!("explain {name}"));
         }

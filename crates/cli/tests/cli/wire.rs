@@ -1,7 +1,10 @@
 //! The commands `serve` and `send`, as two processes of this machine.
 
 use crate::common::{Folder, code, json, stderr, stdout};
-use anabranch_endpoint::header::{self, Greeting, Packet};
+use anabranch_endpoint::{
+    header,
+    header::{Greeting, Packet},
+};
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 use std::{
@@ -152,11 +155,9 @@ fn peers_with_equal_keys_connect_and_others_are_refused() {
         assert!(stderr(&server).contains("refused: 127.0.0.1:"), "{}", stderr(&server));
         assert!(!stdout(&server).contains("1111") && !stderr(&server).contains("1111"));
     }
-    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--datapath", "rc", "--set", &one]);
-    assert!(code(&sent) == 2 && stderr(&sent).contains("wire.key"), "{}", stderr(&sent));
+    folder.refused(&["send", "--to", "127.0.0.1:9", "--datapath", "rc", "--set", &one], &["wire.key"]);
     std::fs::set_permissions(folder.0.join("one"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", &one]);
-    assert!(code(&sent) == 2 && stderr(&sent).contains("chmod 600"), "{}", stderr(&sent));
+    folder.refused(&["send", "--to", "127.0.0.1:9", "--set", &one], &["chmod 600"]);
 }
 
 /// Starts a peer that completes the handshake and echoes probes, acknowledges data only with `acknowledges`, and sends none.

@@ -16,6 +16,41 @@ use tempfile::TempDir;
 /// Folder of one test, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf, #[expect(dead_code, reason = "removes it")] TempDir);
 
+/// Arguments: a list, or a line of words.
+pub(crate) trait Words {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<&str> {
+        anabranch_testkit::words(self)
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<&str> {
+        anabranch_testkit::words(self)
+    }
+}
+
+impl Words for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Words for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<const N: usize> Words for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
 /// Row of a CSV file, by column.
 pub(crate) type Row = BTreeMap<String, String>;
 
@@ -52,19 +87,29 @@ impl Folder {
     pub(crate) fn line(&self, line: &str) -> Output {
         self.run(&anabranch_testkit::words(line))
     }
-    /// Runs the words of a line, which succeeds.
-    pub(crate) fn ok(&self, line: &str) -> Output {
-        let output = self.line(line);
-        assert_eq!(code(&output), 0, "{line}: {}{}", stdout(&output), stderr(&output));
+    /// Runs a command that succeeds.
+    pub(crate) fn ok(&self, arguments: &(impl Words + ?Sized)) -> Output {
+        self.ends(arguments, 0, &[])
+    }
+    /// Runs a command that prints one JSON object.
+    pub(crate) fn json(&self, arguments: &(impl Words + ?Sized)) -> Value {
+        json(&self.run(&[&arguments.words()[..], &["--format", "json"]].concat()))
+    }
+    /// Runs a command that is refused with these words on standard error.
+    pub(crate) fn refused(&self, arguments: &(impl Words + ?Sized), words: &[&str]) {
+        self.ends(arguments, 2, words);
+    }
+    /// Runs a command that ends with this exit code and these words on standard error.
+    pub(crate) fn ends(&self, arguments: &(impl Words + ?Sized), exit: i32, words: &[&str]) -> Output {
+        let output = self.run(&arguments.words());
+        assert_output(&output, exit, words);
         output
     }
-    /// Runs the words of a line, which prints one JSON object.
-    pub(crate) fn json(&self, line: &str) -> Value {
-        json(&self.line(&format!("{line} --format json")))
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.0.join(path).exists()
     }
-    /// Runs the words of a line, which is refused with these words on standard error.
-    pub(crate) fn refused(&self, line: &str, words: &[&str]) {
-        assert_output(&self.line(line), 2, words);
+    pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
         let path = self.0.join(path);
@@ -117,6 +162,10 @@ pub(crate) fn stderr_words(output: &Output) -> String {
 pub(crate) fn assert_output(output: &Output, exit: i32, words: &[&str]) {
     let text = stderr_words(output);
     assert_eq!(code(output), exit, "{}{text}", stdout(output));
+    assert_contains(&text, words);
+}
+
+pub(crate) fn assert_contains(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
