@@ -3,11 +3,13 @@ use crate::dataset::RunRows;
 use anabranch_results::significant_digits;
 use anabranch_statistics::{censored_quantile, mean};
 
+/// Number of the scheme, values with their shares, and the 99th percentile.
+type Curve = (usize, Vec<(f64, f64)>, Option<f64>);
+
 /// Distributions of the schemes: a curve is the mean over seeds of their quantiles, and ends where a seed has no more values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Distributions {
-    /// Number of the scheme, values with their shares, and the 99th percentile.
-    pub(super) curves: Vec<(usize, Vec<(f64, f64)>, Option<f64>)>,
+    pub(super) curves: Vec<Curve>,
     /// Scheme, share and value.
     pub(super) rows: Vec<Vec<String>>,
     pub(super) largest: f64,
@@ -52,7 +54,7 @@ impl Distributions {
 
     /// Returns the names with the 99th percentile in `unit`, and the numbers of their curves.
     pub(super) fn entries(&self, view: &View<'_>, names: &[String], unit: &str) -> Vec<(String, usize)> {
-        let entry = |(series, _, p99): &(usize, Vec<(f64, f64)>, Option<f64>)| {
+        let entry = |(series, _, p99): &Curve| {
             // The legend of a paper has no space for numbers, which its table states.
             let p99 = p99.map_or("not reached".to_string(), |p99| format!("{}{unit}", significant_digits(p99, 3)));
             let number = if view.layout.is_page() { format!(" · p99 {p99}") } else { String::new() };
