@@ -167,8 +167,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
     fn complete(&mut self, completion: &Completion) -> Result<(), WireError> {
         let stream = &mut self.stream;
         let Some(flight) = stream.in_flight.remove(&completion.chunk) else { return Ok(()) };
-        stream.queues.completed(&mut self.path, completion.queue, completion.status)?;
-        let took = stream::took(completion, flight.at);
+        stream.queues.completed(&mut self.path, completion.queue, completion.is_done)?;
+        let took = completion.is_done.then(|| completion.at.saturating_sub(flight.at));
         self.counters.failed += u64::from(took.is_none());
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.measured(first, label, whole, took),

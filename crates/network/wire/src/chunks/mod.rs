@@ -4,7 +4,6 @@
 //! A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
 
 mod driver;
-pub mod memory;
 mod queues;
 mod settings;
 mod stream;
@@ -33,15 +32,6 @@ pub struct Chunk {
     pub notice: Option<u32>,
 }
 
-/// Outcome of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// The receiver has it.
-    Done,
-    /// The hardware stopped retrying, or the queue had failed before. The chunk may have arrived. The queue must be relabelled.
-    Failed,
-}
-
 /// Chunk that is no longer under way. Chunks of one queue complete in the order of posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -51,8 +41,9 @@ pub struct Completion {
     pub chunk: u64,
     /// Time at which the sender learned of the outcome.
     pub at: Time,
-    /// Outcome of the chunk.
-    pub status: Status,
+    /// The receiver has it. Otherwise the hardware stopped retrying, or the queue had failed before: the chunk may have arrived,
+    /// and the queue must be relabelled.
+    pub is_done: bool,
 }
 
 /// Error of a queue that accepts no chunk until another one on it completes.
@@ -76,16 +67,17 @@ pub trait ChunkPath {
     /// [`Full`]: the chunk was not accepted.
     fn post(&mut self, queue: QueueId, chunk: Chunk) -> Result<(), Full>;
 
-    /// Passes completions to `take` and returns their number.
+    /// Passes completions to `take`.
     ///
     /// # Errors
     /// Fails if nothing can ever complete again.
-    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError>;
+    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<(), WireError>;
 
-    /// Assigns a label to a queue; the same label recovers a failed one. Returns the time for which the queue was down.
+    /// Assigns a label to a queue without outstanding chunks; the same label recovers a failed one. Returns the time for which the
+    /// queue was down.
     ///
     /// # Errors
-    /// Fails if the queue has outstanding chunks, or if the hardware or the peer refuses.
+    /// Fails if the hardware or the peer refuses.
     fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError>;
 
     /// Waits until a chunk completes or until `until`.

@@ -1,4 +1,4 @@
-use super::{ChunkPath, QueueId, Status};
+use super::{ChunkPath, QueueId};
 use crate::{Label, WireError};
 use anabranch_units::Time;
 
@@ -13,7 +13,7 @@ struct Queue {
 }
 
 /// A label keeps its queue, so that data use the queue that was probed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queues {
     max: u32,
     queues: Vec<Queue>,
@@ -24,7 +24,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) fn new(max: u32) -> Self {
-        Queues { max: max.max(1), queues: Vec::new(), choices: 0, relabelled: 0, relabel_time: Time::ZERO }
+        Queues { max: max.max(1), ..Queues::default() }
     }
 
     /// A label without a queue gets a new one or, at the maximum number, the least recently used idle one, except that
@@ -63,15 +63,10 @@ impl Queues {
     }
 
     /// Recovers a failed queue after its last chunk.
-    pub(super) fn completed(
-        &mut self,
-        path: &mut impl ChunkPath,
-        id: QueueId,
-        status: Status,
-    ) -> Result<(), WireError> {
+    pub(super) fn completed(&mut self, path: &mut impl ChunkPath, id: QueueId, is_done: bool) -> Result<(), WireError> {
         let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) else { return Ok(()) };
         queue.outstanding = queue.outstanding.saturating_sub(1);
-        queue.failed |= status == Status::Failed;
+        queue.failed |= !is_done;
         if queue.failed && queue.outstanding == 0 {
             self.relabel_time += path.relabel(id, queue.label)?;
             queue.failed = false;

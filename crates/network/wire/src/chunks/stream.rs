@@ -1,4 +1,4 @@
-use super::{ChunkSettings, Completion, Message, Status, notice, piece, queues::Queues};
+use super::{ChunkSettings, Message, notice, piece, queues::Queues};
 use crate::Label;
 use anabranch_lb::{Probe, Tag};
 use anabranch_units::Time;
@@ -38,7 +38,7 @@ pub(super) struct PendingChunk {
 }
 
 /// A probe over each label, then probes and whole chunks over the fastest.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Calibration {
     first: Vec<Option<Time>>,
     probes: Vec<Time>,
@@ -53,10 +53,6 @@ pub(super) enum Next {
 }
 
 impl Calibration {
-    pub(super) fn new(labels: usize) -> Self {
-        Calibration { first: vec![None; labels], probes: Vec::new(), chunks: Vec::new(), failures: 0 }
-    }
-
     fn best(&self) -> usize {
         let measured = self.first.iter().enumerate().filter_map(|(label, first)| Some(((*first)?, label)));
         measured.min().map_or(0, |(_, label)| label)
@@ -108,7 +104,7 @@ pub(super) struct Measured {
     pub(super) chunk: Time,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) queues: Queues,
     pub(super) calibration: Calibration,
@@ -138,22 +134,8 @@ impl Stream {
     pub(super) fn new(settings: &ChunkSettings) -> Self {
         Stream {
             queues: Queues::new(settings.max_queues),
-            calibration: Calibration::new(settings.labels.len()),
-            probed_labels: 0,
-            measured: None,
-            lost: false,
-            messages: VecDeque::new(),
-            missing: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            again: BTreeSet::new(),
-            in_flight: BTreeMap::new(),
-            chunks_under_way: 0,
-            next_psn: 0,
-            chosen: None,
-            hold_until: Time::ZERO,
-            waits: false,
-            probes: VecDeque::new(),
-            last_tag: None,
+            calibration: Calibration { first: vec![None; settings.labels.len()], ..Calibration::default() },
+            ..Stream::default()
         }
     }
 
@@ -230,8 +212,4 @@ pub(super) fn label(labels: &[Label], tag: Tag) -> Label {
     let count = labels.len() as u32;
     let folded = if tag < count { tag } else { ((tag >> 16) ^ (tag & 0xffff)) % count };
     labels[folded as usize]
-}
-
-pub(super) fn took(completion: &Completion, posted: Time) -> Option<Time> {
-    (completion.status == Status::Done).then(|| completion.at.saturating_sub(posted))
 }

@@ -2,6 +2,7 @@
 
 mod common;
 mod fake;
+mod memory_chunks;
 
 mod allocations;
 mod base_rtt;
