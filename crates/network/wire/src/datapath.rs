@@ -8,17 +8,6 @@ pub type Label = u32;
 /// Number of a peer in its datapath: from 0, without gaps.
 pub type PeerId = u32;
 
-/// Source of receive timestamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
-    /// The program, when it polled.
-    User,
-    /// The kernel.
-    Kernel,
-    /// The NIC, or the model of one.
-    Hardware,
-}
-
 /// Capabilities of a datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
@@ -28,12 +17,6 @@ pub struct Abilities {
     pub labels: u32,
     /// Maximum datagrams of one label and size in one run.
     pub run: usize,
-    /// Source of receive timestamps.
-    pub stamps: Stamps,
-    /// Marks (ECN) are requested and reported.
-    pub ecn: bool,
-    /// Trimmed datagrams arrive, flagged as such.
-    pub trimmed: bool,
 }
 
 /// Datagram to be sent.
@@ -74,8 +57,6 @@ pub struct Inbound<'a> {
     pub at: Time,
     /// The datagram was marked (ECN).
     pub ecn: bool,
-    /// A switch trimmed its payload.
-    pub trimmed: bool,
     /// Bytes of the datagram, header first.
     pub bytes: &'a [u8],
 }

@@ -16,7 +16,7 @@ pub mod transfer;
 pub mod udp;
 pub mod verbs;
 
-pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, Stamps, To, WireError};
+pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, To, WireError};
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
 pub use lateness::Lateness;

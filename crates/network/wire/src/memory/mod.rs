@@ -5,7 +5,7 @@ mod link;
 
 pub use link::{Counted, Link, Share};
 
-use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
+use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use link::{Delivery, LinkState};
@@ -23,7 +23,6 @@ struct Datagram {
     label: Label,
     at: Time,
     ecn: bool,
-    trimmed: bool,
     bytes: Vec<u8>,
 }
 
@@ -161,10 +160,9 @@ impl World {
         let deliveries = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
         for delivery in deliveries.into_iter().flatten() {
             let Delivery { at, ecn, kept } = delivery;
-            let trimmed = kept < outbound.size();
             let mut bytes: Vec<u8> = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
             self.link(from, to, outbound.label).damage(&mut bytes);
-            let datagram = Datagram { from, label: outbound.label, at, ecn, trimmed, bytes };
+            let datagram = Datagram { from, label: outbound.label, at, ecn, bytes };
             self.in_flight.insert(self.sent, datagram);
             self.arrivals.push(Reverse((at, self.sent, to)));
             self.sent += 1;
@@ -193,8 +191,7 @@ pub struct MemoryPath {
 
 impl Datapath for MemoryPath {
     fn abilities(&self) -> Abilities {
-        let labels = self.world.borrow().labels;
-        Abilities { largest: 65_507, labels, run: 1, stamps: Stamps::Hardware, ecn: true, trimmed: true }
+        Abilities { largest: 65_507, labels: self.world.borrow().labels, run: 1 }
     }
 
     fn now(&self) -> Time {
@@ -238,8 +235,8 @@ impl Datapath for MemoryPath {
                 let from = Some(world.hosts[datagram.from as usize].at.into());
                 (datagram, peer, from)
             };
-            let Datagram { label, at, ecn, trimmed, bytes, .. } = &datagram;
-            take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, trimmed: *trimmed, bytes });
+            let Datagram { label, at, ecn, bytes, .. } = &datagram;
+            take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, bytes });
         }
         Ok(max)
     }

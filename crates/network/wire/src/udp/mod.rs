@@ -13,7 +13,7 @@ mod spread;
 
 #[cfg(target_os = "linux")]
 use crate::paths::{self, PathError, Trace};
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, Stamps, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, To, WireError};
 use anabranch_units::Time;
 use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
@@ -36,9 +36,6 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Runs read at once from a socket: few, so that they stay in the cache.
 const READ_BATCH: usize = 8;
 const MAX_SOCKETS: usize = 256;
-/// Errors for runs that the kernel or the device cannot send.
-const EIO: i32 = 5;
-const EINVAL: i32 = 22;
 /// Maximum time between two uninterrupted clock readings.
 const CLOCK_INTERVAL: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
@@ -230,11 +227,9 @@ fn raise_open_files() -> bool {
 
 fn cannot_listen(at: SocketAddr, labels: u32, error: &io::Error) -> String {
     let remedy = match Errno::from_io_error(error) {
-        Some(Errno::MFILE) => {
-            format!(
-                " with {labels} sockets, one per label: raise the limit of open files (ulimit -Hn), or use fewer labels"
-            )
-        }
+        Some(Errno::MFILE) => format!(
+            " with {labels} sockets, one per label: raise the limit of open files (ulimit -Hn), or use fewer labels"
+        ),
         _ => String::new(),
     };
     format!("cannot listen at {at}{remedy}")
@@ -377,14 +372,7 @@ fn stamp(now: Time, wall: Option<Duration>, stamped: Option<Duration>) -> Time {
 
 impl Datapath for UdpPath {
     fn abilities(&self) -> Abilities {
-        Abilities {
-            largest: MAX_RUN_BYTES,
-            labels: self.labels,
-            run: self.run,
-            stamps: if cfg!(target_os = "linux") { Stamps::Kernel } else { Stamps::User },
-            ecn: true,
-            trimmed: false,
-        }
+        Abilities { largest: MAX_RUN_BYTES, labels: self.labels, run: self.run }
     }
 
     fn now(&self) -> Time {
@@ -499,7 +487,7 @@ impl Datapath for UdpPath {
                 Ok(()) => self.sent = [self.sent[0] + run as u64, self.sent[1] + 1],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 // Some devices do not support runs; the transport retransmits this one.
-                Err(error) if run > 1 && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {
+                Err(error) if run > 1 && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) => {
                     self.run = 1;
                 }
                 // Other errors may be transient: the transport retransmits. The endpoint finds the size that passes.
@@ -561,7 +549,7 @@ impl Datapath for UdpPath {
                 let from = Some(Source { at: meta.addr, local, reply_of });
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                    take(Inbound { peer, from, label, at, ecn, trimmed: false, bytes });
+                    take(Inbound { peer, from, label, at, ecn, bytes });
                     received += 1;
                 }
             }

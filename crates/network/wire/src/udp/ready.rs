@@ -49,7 +49,7 @@ impl Waiter {
 
     pub(super) fn wait<'a>(
         &mut self,
-        sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
+        sockets: impl Iterator<Item = &'a UdpSocket>,
         timeout: Duration,
     ) -> io::Result<Readable> {
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
@@ -61,8 +61,7 @@ impl Waiter {
                 done => return done,
             }
         }
-        // Few sockets are the common case.
-        if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MAX_SOCKETS>(sockets, &timeout) }
+        polled(sockets, &timeout)
     }
 }
 
@@ -79,16 +78,10 @@ fn listed(list: &rustix::fd::OwnedFd, timeout: &Timespec) -> io::Result<Readable
     Ok(readable)
 }
 
-fn polled<'a, const N: usize>(
-    sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
-    timeout: &Timespec,
-) -> io::Result<Readable> {
-    let (count, mut places) = (sockets.len(), sockets.clone().cycle());
+fn polled<'a>(sockets: impl Iterator<Item = &'a UdpSocket>, timeout: &Timespec) -> io::Result<Readable> {
     let mut readable = Readable::default();
-    let Some(first) = sockets.clone().next() else { return Ok(readable) };
-    let mut fds: [PollFd<'_>; N] = std::array::from_fn(|_| PollFd::new(places.next().unwrap_or(first), PollFlags::IN));
-    let fds = &mut fds[..count];
-    match poll(fds, Some(timeout)) {
+    let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+    match poll(&mut fds, Some(timeout)) {
         Ok(_) => {
             let ready = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
             fds.iter().enumerate().filter(|(_, fd)| ready(fd)).for_each(|(at, _)| readable.add(at));

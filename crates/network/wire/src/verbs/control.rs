@@ -18,25 +18,59 @@ const MAX_WAITING: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// Sender: its GID and MTU, and the memory that it requests.
-    Hello { gid: [u8; 16], mtu: u8, memory: u64 },
+    Hello {
+        gid: [u8; 16],
+        mtu: u8,
+        memory: u64,
+    },
     /// Receiver: its GID and MTU, and the address, key and size of the memory.
-    Welcome { gid: [u8; 16], mtu: u8, at: u64, key: u32, memory: u64 },
+    Welcome {
+        gid: [u8; 16],
+        mtu: u8,
+        at: u64,
+        key: u32,
+        memory: u64,
+    },
     /// Sender: a queue pair, new or restarted, by its local index.
-    Queue { queue: u32, qpn: u32, psn: u32, label: u32 },
+    Queue {
+        queue: u32,
+        qpn: u32,
+        psn: u32,
+        label: u32,
+    },
     /// Receiver: the queue pair that it is connected to.
-    Ready { queue: u32, qpn: u32, psn: u32 },
+    Ready {
+        queue: u32,
+        qpn: u32,
+        psn: u32,
+    },
     /// Sender: a message has arrived, in `chunks` chunks.
-    Message { number: u64, at: u64, bytes: u64, chunks: u64 },
+    Message {
+        number: u64,
+        at: u64,
+        bytes: u64,
+        chunks: u64,
+    },
     /// Receiver: the message is read, and its memory is free again.
-    Taken { number: u64 },
+    Taken {
+        number: u64,
+    },
     /// Sender or receiver: summary of all bytes, and the time in nanoseconds that the sender has measured.
     Total(Summary, u64),
-    /// Sender: its GID and MTU, number of labels, and maximum bytes of its datagrams.
-    HelloDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
-    /// Receiver: the same fields.
-    WelcomeDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
+    /// Sender and receiver of datagrams.
+    HelloDatagrams(Greeting),
+    WelcomeDatagrams(Greeting),
     /// Receiver: refusal; its log has the reason.
     Refused,
+}
+
+/// Endpoint for datagrams: its GID and MTU, number of labels, and maximum bytes of its datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Greeting {
+    pub(super) gid: [u8; 16],
+    pub(super) mtu: u8,
+    pub(super) labels: u32,
+    pub(super) largest: u32,
 }
 
 struct Fields<'a>(&'a [u8]);
@@ -76,9 +110,7 @@ impl Frame {
     }
 
     fn write(&self) -> Vec<u8> {
-        fn frame(fields: &[&[u8]]) -> Vec<u8> {
-            fields.concat()
-        }
+        let frame = |fields: &[&[u8]]| fields.concat();
         let version = VERSION.to_be_bytes();
         match self {
             Frame::Hello { gid, mtu, memory } => frame(&[&[1], &WORD, &version, gid, &[*mtu], &memory.to_be_bytes()]),
@@ -100,11 +132,10 @@ impl Frame {
                 frame(&[&[7], &bytes.to_be_bytes(), &checksum.to_be_bytes(), &took.to_be_bytes()])
             }
             Frame::Refused => frame(&[&[8]]),
-            Frame::HelloDatagrams { gid, mtu, labels, largest } => {
-                frame(&[&[9], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
-            }
-            Frame::WelcomeDatagrams { gid, mtu, labels, largest } => {
-                frame(&[&[10], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
+            Frame::HelloDatagrams(greeting) | Frame::WelcomeDatagrams(greeting) => {
+                let kind = 9 + u8::from(matches!(self, Frame::WelcomeDatagrams(_)));
+                let Greeting { gid, mtu, labels, largest } = greeting;
+                frame(&[&[kind], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
             }
         }
     }
@@ -132,12 +163,8 @@ impl Frame {
             8 => Frame::Refused,
             9 | 10 => {
                 let (gid, mtu) = (fields.take()?, mtu(fields.u8()?)?);
-                let (labels, largest) = (fields.u32()?, fields.u32()?);
-                if *kind == 9 {
-                    Frame::HelloDatagrams { gid, mtu, labels, largest }
-                } else {
-                    Frame::WelcomeDatagrams { gid, mtu, labels, largest }
-                }
+                let greeting = Greeting { gid, mtu, labels: fields.u32()?, largest: fields.u32()? };
+                if *kind == 9 { Frame::HelloDatagrams(greeting) } else { Frame::WelcomeDatagrams(greeting) }
             }
             _ => return None,
         })
@@ -151,6 +178,19 @@ pub fn fuzz(bytes: &[u8]) {
     if let Some(frame) = bytes.get(..length).and_then(Frame::read) {
         assert_eq!(frame.write(), bytes[..length]);
     }
+}
+
+/// Errors of a connection, which name its peer.
+pub(super) fn refused(peer: SocketAddr) -> WireError {
+    WireError::Verbs(format!("{peer} refused the connection; its output has the reason"))
+}
+
+pub(super) fn unknown(peer: SocketAddr) -> WireError {
+    WireError::Verbs(format!("{peer} sent an unknown control message; both endpoints need the same version"))
+}
+
+pub(super) fn no_reply(peer: SocketAddr) -> WireError {
+    WireError::Verbs(format!("{peer} did not reply"))
 }
 
 fn mtu(number: u8) -> Option<u8> {
@@ -242,22 +282,15 @@ impl Control {
             let left = until.saturating_duration_since(Instant::now());
             // A peer that sends many other frames times out as well.
             if self.waiting.len() >= MAX_WAITING || left.is_zero() && !self.waiting.is_empty() {
-                return Err(WireError::Verbs(format!("{} did not reply", self.peer)));
+                return Err(no_reply(self.peer));
             }
             match self.take(left.max(Duration::from_millis(1)))? {
-                Some(Frame::Refused) => {
-                    return Err(WireError::Verbs(format!(
-                        "{} refused the connection; its output has the reason",
-                        self.peer
-                    )));
-                }
+                Some(Frame::Refused) => return Err(refused(self.peer)),
                 Some(frame) => match accept(&frame) {
                     Some(found) => return Ok(found),
                     None => self.waiting.push_back(frame),
                 },
-                None if left.is_zero() => {
-                    return Err(WireError::Verbs(format!("{} did not reply", self.peer)));
-                }
+                None if left.is_zero() => return Err(no_reply(self.peer)),
                 None => {}
             }
         }
@@ -267,12 +300,7 @@ impl Control {
         let until = Instant::now() + max_wait;
         loop {
             if let Some(kind) = self.bytes.first() {
-                let foreign = || {
-                    WireError::Verbs(format!(
-                        "{} sent an unknown control message; both endpoints need the same version",
-                        self.peer
-                    ))
-                };
+                let foreign = || unknown(self.peer);
                 let length = Frame::length(*kind).ok_or_else(foreign)?;
                 if self.bytes.len() >= length {
                     let frame = Frame::read(&self.bytes[..length]).ok_or_else(foreign)?;
@@ -322,8 +350,8 @@ mod tests {
             Frame::Taken { number: 6 },
             Frame::Total(Summary { bytes: 7, checksum: 8 }, 9),
             Frame::Refused,
-            Frame::HelloDatagrams { gid: [1; 16], mtu: 1, labels: 8, largest: 4152 },
-            Frame::WelcomeDatagrams { gid: [2; 16], mtu: 5, labels: 256, largest: 65_536 },
+            Frame::HelloDatagrams(Greeting { gid: [1; 16], mtu: 1, labels: 8, largest: 4152 }),
+            Frame::WelcomeDatagrams(Greeting { gid: [2; 16], mtu: 5, labels: 256, largest: 65_536 }),
         ]
     }
 

@@ -24,7 +24,7 @@ pub use uc::{UC_OVERHEAD, UcPath};
 use crate::{Label, WireError};
 use anabranch_units::Time;
 use std::time::{Duration, Instant};
-use sys::{RetryLimits, Service};
+use sys::Service;
 
 /// Settings of a verbs connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Default for VerbsSettings {
 
 impl VerbsSettings {
     fn reliable(&self) -> Service {
-        Service::Reliable(RetryLimits { timeout: self.timeout, retries: self.retries })
+        Service::Reliable { timeout: self.timeout, retries: self.retries }
     }
 }
 

@@ -6,13 +6,12 @@ use super::{
 };
 use crate::{
     Label, WireError,
-    chunks::{Chunk, ChunkPath, Completion, Full, QueueId, Status},
+    chunks::{Chunk, ChunkPath, Completion, Full, QueueId},
 };
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use std::{
-    collections::{BTreeMap, VecDeque},
-    io,
+    collections::VecDeque,
     net::{SocketAddr, TcpStream},
     time::Instant,
 };
@@ -31,7 +30,6 @@ struct Peer {
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     qpn: u32,
-    label: Label,
     outstanding: u32,
     failed: bool,
 }
@@ -44,7 +42,6 @@ pub struct VerbsPath {
     mtu: u8,
     peer: Peer,
     queues: Vec<Queue>,
-    by_number: BTreeMap<u32, QueueId>,
     completed: VecDeque<Completion>,
     draws: Stream,
     last_error: Option<String>,
@@ -75,7 +72,6 @@ impl VerbsPath {
             mtu,
             peer,
             queues: Vec::new(),
-            by_number: BTreeMap::new(),
             completed: VecDeque::new(),
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
             last_error: None,
@@ -84,7 +80,7 @@ impl VerbsPath {
 
     /// Writes to own memory, from which chunks are read; panics if the bytes exceed it.
     pub fn fill(&mut self, at: u64, bytes: &[u8]) {
-        self.device.write(at as usize, bytes);
+        self.device.write(at, bytes);
     }
 
     /// Returns the reason of the last failure of the hardware.
@@ -118,20 +114,18 @@ impl VerbsPath {
 
     fn gather(&mut self) -> Result<(), WireError> {
         let now = self.now();
-        let VerbsPath { device, by_number, queues, completed, .. } = self;
+        let VerbsPath { device, queues, completed, .. } = self;
         let mut error = None;
         device.poll(&mut |completion| {
             let WorkCompletion::Sent { qpn, number, error: reason } = completion else { return };
-            let Some(&queue) = by_number.get(&qpn) else { return };
-            let state = &mut queues[queue as usize];
+            let Some((state, queue)) = queues.iter_mut().zip(0..).find(|(state, _)| state.qpn == qpn) else { return };
             state.outstanding = state.outstanding.saturating_sub(1);
             // Chunks behind a failure have no reason of their own.
             if reason.is_some() && !state.failed {
                 error = reason;
             }
             state.failed |= reason.is_some();
-            let status = if reason.is_some() { Status::Failed } else { Status::Done };
-            completed.push_back(Completion { queue, chunk: number - 1, at: now, status });
+            completed.push_back(Completion { queue, chunk: number - 1, at: now, is_done: reason.is_none() });
         })?;
         if let Some(error) = error {
             self.last_error = Some(self.device.meaning(error));
@@ -155,10 +149,6 @@ fn greet(mut control: Control, own_gid: [u8; 16], own_mtu: u8, required: u64) ->
     Ok(Peer { control, gid, mtu, at, key, memory })
 }
 
-fn refused(what: String) -> WireError {
-    WireError::System { what, source: io::ErrorKind::InvalidInput.into() }
-}
-
 impl ChunkPath for VerbsPath {
     fn now(&self) -> Time {
         super::since(self.opened)
@@ -168,8 +158,7 @@ impl ChunkPath for VerbsPath {
         super::check_label(label)?;
         let (at, qpn) = self.device.create(self.settings.depth, 1)?;
         self.establish(at, qpn, label)?;
-        self.queues.push(Queue { qpn, label, outstanding: 0, failed: false });
-        self.by_number.insert(qpn, at as QueueId);
+        self.queues.push(Queue { qpn, outstanding: 0, failed: false });
         Ok(at as QueueId)
     }
 
@@ -188,20 +177,15 @@ impl ChunkPath for VerbsPath {
         Ok(())
     }
 
-    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError> {
+    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<(), WireError> {
         self.gather()?;
-        let taken = self.completed.len();
         self.completed.drain(..).for_each(take);
-        Ok(taken)
+        Ok(())
     }
 
     fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError> {
         let at = queue as usize;
-        let Queue { qpn, outstanding, failed, .. } =
-            *self.queues.get(at).ok_or_else(|| refused(format!("there is no queue {queue}")))?;
-        if outstanding > 0 {
-            return Err(refused(format!("queue {queue} has {outstanding} chunks outstanding")));
-        }
+        let Queue { qpn, failed, .. } = self.queues[at];
         super::check_label(label)?;
         let start = self.now();
         if failed {
@@ -210,8 +194,7 @@ impl ChunkPath for VerbsPath {
         } else {
             self.device.redirect(at, self.address_vector(label))?;
         }
-        let state = &mut self.queues[at];
-        (state.label, state.failed) = (label, false);
+        self.queues[at].failed = false;
         Ok(self.now().saturating_sub(start))
     }
 

@@ -130,7 +130,7 @@ pub fn serve(
     let (sender, served_connections) = mpsc::channel();
     let shared = Arc::new(Shared::default());
     let mut threads = Vec::new();
-    let outcome = loop {
+    loop {
         match listener.accept() {
             Ok((stream, from)) => {
                 let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
@@ -151,15 +151,15 @@ pub fn serve(
         let over = served_connections.recv_timeout(POLL_INTERVAL).ok();
         let advance = poll(over.as_ref());
         if !advance || once && over.as_ref().is_some_and(Served::is_whole) {
-            break Ok(());
+            break;
         }
         threads.retain(|thread| !thread.is_finished());
-    };
+    }
     stop.store(true, Ordering::Relaxed);
     for thread in threads {
         let _ = thread.join();
     }
-    outcome
+    Ok(())
 }
 
 struct Receiver {
@@ -170,7 +170,6 @@ struct Receiver {
     memory: u64,
     /// By the sender's number: local index and queue pair number.
     queues: BTreeMap<u32, (usize, u32)>,
-    places: BTreeMap<u32, usize>,
     draws: Stream,
     /// By the lower bits of their message's number.
     arrived: BTreeMap<u32, BTreeSet<u32>>,
@@ -195,7 +194,7 @@ fn converse(
 ) -> Result<(Summary, Summary, Time), WireError> {
     let hello = control.expect(&mut |frame| match *frame {
         Frame::Hello { gid, mtu, memory } => Some(Some((gid, mtu, memory))),
-        Frame::HelloDatagrams { .. } => Some(None),
+        Frame::HelloDatagrams(_) => Some(None),
         _ => None,
     })?;
     let Some((gid, mtu, memory)) = hello else {
@@ -233,7 +232,6 @@ fn converse(
         mtu: mtu.min(own_mtu),
         memory,
         queues: BTreeMap::new(),
-        places: BTreeMap::new(),
         draws: Stream::keyed(at, u64::from(std::process::id()), "first packets"),
         arrived: BTreeMap::new(),
         announced: VecDeque::new(),
@@ -308,14 +306,13 @@ impl Receiver {
             None => {
                 let made = self.device.create(1, RECEIVES)?;
                 self.queues.insert(queue, made);
-                self.places.insert(made.1, made.0);
                 made
             }
         };
         let own_psn = self.draws.below(1 << 24) as u32;
         self.device.initialise(slot)?;
         for _ in 0..RECEIVES {
-            self.device.post_receive(slot)?;
+            self.device.post_receive(slot, None)?;
         }
         let address = AddressVector { gid: self.gid, flow_label: label, class: 0 };
         let remote = Remote { qpn, psn, mtu: self.mtu, address };
@@ -346,8 +343,8 @@ impl Receiver {
             }
         })?;
         for &(qpn, notice) in &notices {
-            if let Some(&slot) = self.places.get(&qpn) {
-                self.device.post_receive(slot)?;
+            if let Some(&(slot, _)) = self.queues.values().find(|(_, own)| *own == qpn) {
+                self.device.post_receive(slot, None)?;
             }
             // Its acknowledgement may have been lost.
             let (message, chunk) = read_notice(notice);
@@ -373,7 +370,7 @@ impl Receiver {
         let mut piece = vec![0; PIECE];
         for offset in (0..bytes).step_by(PIECE) {
             let size = (bytes - offset).min(PIECE as u64) as usize;
-            self.device.read((at + offset) as usize, &mut piece[..size]);
+            self.device.read(at + offset, &mut piece[..size]);
             self.hasher.update(&piece[..size]);
         }
         self.bytes += bytes;

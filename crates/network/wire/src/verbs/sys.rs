@@ -4,8 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::abi::{
-    AhAttr, Channel, Context, Cq, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr,
-    Sge, Wc,
+    AhAttr, Channel, Context, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr, Sge, Wc,
 };
 use crate::WireError;
 use libloading::Library;
@@ -101,10 +100,10 @@ functions! {
     dereg_mr: unsafe extern "C" fn(*mut Mr) -> c_int,
     create_comp_channel: unsafe extern "C" fn(*mut Context) -> *mut Channel,
     destroy_comp_channel: unsafe extern "C" fn(*mut Channel) -> c_int,
-    create_cq: unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut Channel, c_int) -> *mut Cq,
-    destroy_cq: unsafe extern "C" fn(*mut Cq) -> c_int,
-    get_cq_event: unsafe extern "C" fn(*mut Channel, *mut *mut Cq, *mut *mut c_void) -> c_int,
-    ack_cq_events: unsafe extern "C" fn(*mut Cq, c_uint),
+    create_cq: unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut Channel, c_int) -> *mut Opaque,
+    destroy_cq: unsafe extern "C" fn(*mut Opaque) -> c_int,
+    get_cq_event: unsafe extern "C" fn(*mut Channel, *mut *mut Opaque, *mut *mut c_void) -> c_int,
+    ack_cq_events: unsafe extern "C" fn(*mut Opaque, c_uint),
     create_qp: unsafe extern "C" fn(*mut Opaque, *mut QpInitAttr) -> *mut Qp,
     modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
     destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
@@ -172,22 +171,28 @@ impl Mlx5 {
     }
 }
 
-pub(super) fn devices() -> Result<Vec<String>, WireError> {
-    let functions = Functions::load()?;
+/// Calls `body` with each device and its name until it returns a value.
+fn find_device<T>(functions: &Functions, mut body: impl FnMut(*mut Opaque, &CStr) -> Option<T>) -> Option<T> {
     // SAFETY: the list is read up to its null, and freed once.
     unsafe {
         let list = (functions.get_device_list)(ptr::null_mut());
-        let mut names = Vec::new();
-        if !list.is_null() {
-            let mut device = list;
-            while !(*device).is_null() {
-                names.push(CStr::from_ptr((functions.get_device_name)(*device)).to_string_lossy().into_owned());
-                device = device.add(1);
-            }
-            (functions.free_device_list)(list);
+        if list.is_null() {
+            return None;
         }
-        Ok(names)
+        let mut all = (0..).map(|at| *list.add(at)).take_while(|device| !device.is_null());
+        let found = all.find_map(|device| body(device, CStr::from_ptr((functions.get_device_name)(device))));
+        (functions.free_device_list)(list);
+        found
     }
+}
+
+pub(super) fn devices() -> Result<Vec<String>, WireError> {
+    let mut names = Vec::new();
+    find_device(Functions::load()?, |_, name| {
+        names.push(name.to_string_lossy().into_owned());
+        None::<()>
+    });
+    Ok(names)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,16 +214,9 @@ pub(super) struct Remote {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RetryLimits {
-    /// 4.096 us times two to the power of this.
-    pub(super) timeout: u8,
-    pub(super) retries: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// RC: hardware acknowledges writes and retransmits losses.
-    Reliable(RetryLimits),
+    /// RC: hardware acknowledges writes and retransmits losses. The timeout is 4.096 us times two to the power of this.
+    Reliable { timeout: u8, retries: u8 },
     /// UC: messages without acknowledgement.
     Unreliable,
 }
@@ -282,7 +280,7 @@ pub(super) struct Device {
     context: *mut Context,
     pd: *mut Opaque,
     channel: *mut Channel,
-    cq: *mut Cq,
+    cq: *mut Opaque,
     mr: *mut Mr,
     queues: Vec<*mut Qp>,
     memory: Memory,
@@ -302,8 +300,7 @@ impl Device {
         completions: u32,
         service: Service,
     ) -> Result<Self, WireError> {
-        let functions = Functions::load()?;
-        let memory = Memory::new(memory)?;
+        let (functions, memory) = (Functions::load()?, Memory::new(memory)?);
         // If a step fails, `drop` releases the objects created so far.
         let mut device = Device {
             functions,
@@ -319,20 +316,13 @@ impl Device {
             mlx5: None,
         };
         let f = functions;
-        // SAFETY: each pointer is checked before it is used; the list is freed once.
+        // SAFETY: each pointer is checked before it is used.
         unsafe {
-            let list = there("the list of RDMA devices", (f.get_device_list)(ptr::null_mut()))?;
-            let mut at = list;
-            while !(*at).is_null() {
-                if CStr::from_ptr((f.get_device_name)(*at)).to_bytes() == name.as_bytes() {
-                    device.context = (f.open_device)(*at);
-                    break;
-                }
-                at = at.add(1);
-            }
-            let opened = there(&format!("opening the RDMA device {name}"), device.context);
-            (f.free_device_list)(list);
-            opened?;
+            let what = format!("opening the RDMA device {name}");
+            let opened = find_device(f, |found, of| {
+                (of.to_bytes() == name.as_bytes()).then(|| there(&what, (f.open_device)(found)))
+            });
+            device.context = opened.unwrap_or_else(|| there(&what, ptr::null_mut()))?;
             device.mlx5 = Mlx5::load().filter(|mlx5| (mlx5.is_supported)((*device.context).device));
             device.pd = there("a protection domain", (f.alloc_pd)(device.context))?;
             device.channel = there("a completion channel", (f.create_comp_channel)(device.context))?;
@@ -372,7 +362,7 @@ impl Device {
         if status != 0 {
             return Err(WireError::Verbs(format!("the device has no GID {index}")));
         }
-        Ok(gid_bytes(gid))
+        Ok(std::array::from_fn(|at| gid[at / 8].to_ne_bytes()[at % 8]))
     }
 
     pub(super) fn window(&self) -> (u64, u32) {
@@ -380,21 +370,28 @@ impl Device {
         (self.memory.at as u64, unsafe { (*self.mr).rkey })
     }
 
-    fn bytes(&self) -> usize {
-        self.memory.bytes
+    /// Returns the address of `bytes` bytes from `at` on; panics if they are not within the memory.
+    fn place(&self, at: u64, bytes: usize) -> *mut u8 {
+        let end = at.checked_add(bytes as u64).filter(|end| *end <= self.memory.bytes as u64);
+        assert!(end.is_some(), "{bytes} B from {at} on are not within the memory");
+        // SAFETY: within the memory.
+        unsafe { self.memory.at.add(at as usize) }
     }
 
-    pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
-        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
+    fn sge(&self, (at, bytes): (u64, u32)) -> Sge {
+        // SAFETY: an open device has registered its memory.
+        Sge { addr: self.place(at, bytes as usize) as u64, length: bytes, lkey: unsafe { (*self.mr).lkey } }
+    }
+
+    pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
         // SAFETY: within the memory, to which no reference exists.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.at.add(at), bytes.len()) }
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.place(at, bytes.len()), bytes.len()) }
     }
 
     /// Concurrent writes of peers may mix old and new bytes.
-    pub(super) fn read(&self, at: usize, bytes: &mut [u8]) {
-        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
+    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) {
         // SAFETY: within the memory, to which no reference exists.
-        unsafe { ptr::copy_nonoverlapping(self.memory.at.add(at), bytes.as_mut_ptr(), bytes.len()) }
+        unsafe { ptr::copy_nonoverlapping(self.place(at, bytes.len()), bytes.as_mut_ptr(), bytes.len()) }
     }
 
     pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
@@ -422,10 +419,9 @@ impl Device {
     }
 
     fn address(&self, address: AddressVector) -> AhAttr {
-        let (high, low) = address.gid.split_at(8);
-        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight of sixteen bytes"));
+        let word = |from: usize| u64::from_ne_bytes(std::array::from_fn(|at| address.gid[from + at]));
         let grh = GlobalRoute {
-            dgid: [word(high), word(low)],
+            dgid: [word(0), word(8)],
             flow_label: address.flow_label,
             sgid_index: self.gid_index,
             hop_limit: 64,
@@ -461,9 +457,9 @@ impl Device {
         let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
         let mut set =
             (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
-        if let Service::Reliable(limits) = self.service {
+        if let Service::Reliable { timeout, retries } = self.service {
             (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
-            (sending.timeout, sending.retry_cnt) = (limits.timeout, limits.retries);
+            (sending.timeout, sending.retry_cnt) = (timeout, retries);
             (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
             set.0 |= mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER;
             set.1 |= mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
@@ -491,10 +487,8 @@ impl Device {
         moved
     }
 
-    /// Posts own memory from `from` on; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
-    pub(super) fn post(&mut self, queue: usize, number: u64, (from, bytes): (u64, u32), what: Post) -> Option<()> {
-        let end = from.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
-        assert!(end.is_some(), "{bytes} B from {from} on are not within the memory");
+    /// Posts a range of own memory; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
+    pub(super) fn post(&mut self, queue: usize, number: u64, range: (u64, u32), what: Post) -> Option<()> {
         let (opcode, (remote_addr, rkey, notice)) = match what {
             Post::Write { to, key, notice: None } => (WRITE, (to, key, 0)),
             Post::Write { to, key, notice: Some(notice) } => (WRITE_WITH_IMMEDIATE, (to, key, notice)),
@@ -502,7 +496,7 @@ impl Device {
         };
         // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
         unsafe {
-            let mut sge = Sge { addr: self.memory.at as u64 + from, length: bytes, lkey: (*self.mr).lkey };
+            let mut sge = self.sge(range);
             let mut wr = SendWr {
                 wr_id: number,
                 next: ptr::null_mut(),
@@ -521,34 +515,18 @@ impl Device {
         }
     }
 
-    /// A write with a notice consumes it.
-    pub(super) fn post_receive(&mut self, queue: usize) -> Result<(), WireError> {
-        let mut wr = RecvWr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 0 };
+    /// Posts a receive with a number and a range of own memory for a message, or with none for a write with a notice.
+    pub(super) fn post_receive(&mut self, queue: usize, message: Option<(u64, (u64, u32))>) -> Result<(), WireError> {
+        let (number, range) = message.map_or((0, (0, 0)), |(number, range)| (RECEIVE | number, range));
+        let mut sge = self.sge(range);
+        let num_sge = c_int::from(message.is_some());
+        let mut wr = RecvWr { wr_id: number, next: ptr::null_mut(), sg_list: &mut sge, num_sge };
         let mut bad = ptr::null_mut();
-        // SAFETY: the queue pair is this device's; the request lives until the call returns.
+        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
         check("a receive", unsafe { ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
     }
 
-    pub(super) fn post_receive_into(
-        &mut self,
-        queue: usize,
-        number: u64,
-        (at, bytes): (u64, u32),
-    ) -> Result<(), WireError> {
-        let end = at.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
-        assert!(end.is_some(), "{bytes} B from {at} on are not within the memory");
-        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
-        let status = unsafe {
-            let mut sge = Sge { addr: self.memory.at as u64 + at, length: bytes, lkey: (*self.mr).lkey };
-            let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
-            let mut bad = ptr::null_mut();
-            ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad)
-        };
-        check("a receive", status)
-    }
-
-    pub(super) fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<usize, WireError> {
-        let mut taken = 0;
+    pub(super) fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<(), WireError> {
         loop {
             let mut completed = [Wc::default(); 32];
             let max = completed.len() as c_int;
@@ -570,9 +548,8 @@ impl Device {
                     (error, number) => WorkCompletion::Sent { qpn: wc.qp_num, number, error },
                 });
             }
-            taken += found;
             if found < completed.len() {
-                return Ok(taken);
+                return Ok(());
             }
         }
     }
@@ -621,13 +598,6 @@ pub(super) fn wait(
         .filter(|(_, fd)| fd.revents().contains(PollFlags::IN))
         .for_each(|(device, _)| device.take_event());
     Ok(())
-}
-
-fn gid_bytes(gid: [u64; 2]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&gid[0].to_ne_bytes());
-    bytes[8..].copy_from_slice(&gid[1].to_ne_bytes());
-    bytes
 }
 
 impl Drop for Device {

@@ -1,9 +1,9 @@
 //! Non-blocking connection setup to a peer over TCP.
 
-use super::own::{Greeting, Own};
+use super::own::Own;
 use crate::{
     WireError,
-    verbs::control::{Control, Frame},
+    verbs::control::{self, Control, Frame, Greeting},
 };
 use socket2::{Domain, Socket, Type};
 use std::{
@@ -70,27 +70,19 @@ impl Call {
                 }
                 let mut control =
                     Control::new(stream, own.settings.peer_timeout).map_err(|error| no_reply(at, error))?;
-                let Greeting { gid, mtu, labels, largest } = own.greeting(control.local().map(|at| at.ip()))?;
-                control.post(&Frame::HelloDatagrams { gid, mtu, labels, largest })?;
+                control.post(&Frame::HelloDatagrams(own.greeting(control.local().map(|at| at.ip()))?))?;
                 control
             }
         };
         control.flush()?;
         match control.poll()? {
-            Some(Frame::WelcomeDatagrams { gid, mtu, labels, largest }) => {
-                let theirs = Greeting { gid, mtu, labels, largest };
-                if theirs.makes_sense() {
-                    return Ok(Step::Welcomed(control, theirs));
-                }
+            Some(Frame::WelcomeDatagrams(theirs)) if theirs.makes_sense() => Ok(Step::Welcomed(control, theirs)),
+            Some(Frame::WelcomeDatagrams(Greeting { labels, largest, .. })) => {
                 Err(WireError::Verbs(format!("{at} has {labels} labels and datagrams of {largest} B")))
             }
-            Some(Frame::Refused) => {
-                Err(WireError::Verbs(format!("{at} refused the connection; its output has the reason")))
-            }
-            Some(_) => Err(WireError::Verbs(format!(
-                "{at} sent an unknown control message; both endpoints need the same version"
-            ))),
-            None if is_late => Err(WireError::Verbs(format!("{at} did not reply"))),
+            Some(Frame::Refused) => Err(control::refused(at)),
+            Some(_) => Err(control::unknown(at)),
+            None if is_late => Err(control::no_reply(at)),
             None => waits(Stage::Greeting(control)),
         }
     }

@@ -1,8 +1,8 @@
-use super::own::{Greeting, Own, SENDS, slots};
+use super::own::{Own, SENDS, slots};
 use crate::{
     Label, WireError,
     verbs::{
-        control::{Control, Frame},
+        control::{Control, Frame, Greeting, unknown},
         gid,
         sys::{AddressVector, Device, Post, Remote, Service, WorkCompletion},
     },
@@ -11,7 +11,7 @@ use anabranch_random::Stream;
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ pub(super) enum LinkStatus {
 /// Has a device and memory of its own, so that nothing of it remains when it is dropped.
 pub(super) struct Link {
     pub(super) at: SocketAddr,
-    control: Control,
-    device: Device,
+    pub(super) control: Control,
+    pub(super) device: Device,
     gid: [u8; 16],
     class: u8,
     mtu: u8,
@@ -47,8 +47,8 @@ pub(super) struct Link {
     size: u32,
     free: Vec<u32>,
     /// Label, slot, bytes.
-    arrived: VecDeque<(Label, u32, u32)>,
-    began: Instant,
+    pub(super) arrived: VecDeque<(Label, u32, u32)>,
+    pub(super) began: Instant,
     pub(super) called: bool,
     /// The peer has sent something, or the owner added it.
     pub(super) known: bool,
@@ -98,33 +98,17 @@ impl Link {
         Ok((link, ours))
     }
 
-    pub(super) fn send_frame(&mut self, frame: &Frame) -> Result<(), WireError> {
-        self.control.post(frame)
-    }
-
     pub(super) fn request_queues(&mut self) -> Result<(), WireError> {
         for label in 0..self.queues.len() as u32 {
             self.initialise(label)?;
             let LabelQueue { number, psn, .. } = self.queues[label as usize];
-            self.send_frame(&Frame::Queue { queue: label, qpn: number, psn, label: label + 1 })?;
+            self.control.post(&Frame::Queue { queue: label, qpn: number, psn, label: label + 1 })?;
         }
         Ok(())
     }
 
     pub(super) fn is_ready(&self) -> bool {
         self.queues.iter().all(|queue| queue.is_ready)
-    }
-
-    pub(super) fn age(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    pub(super) fn control(&self) -> &Control {
-        &self.control
-    }
-
-    pub(super) fn device(&self) -> &Device {
-        &self.device
     }
 
     fn slot_range(&self, slot: u32) -> (u64, u32) {
@@ -136,7 +120,7 @@ impl Link {
         let queue = self.queues[label as usize].queue;
         self.device.initialise(queue)?;
         for slot in label * self.receives..(label + 1) * self.receives {
-            self.device.post_receive_into(queue, u64::from(slot), self.slot_range(slot))?;
+            self.device.post_receive(queue, Some((u64::from(slot), self.slot_range(slot))))?;
         }
         Ok(())
     }
@@ -164,17 +148,13 @@ impl Link {
                 Ok(Some(Frame::Ready { queue, qpn, psn })) if self.called && self.lacks(queue) => {
                     self.connect(queue, qpn, psn).map(|()| None)
                 }
-                Ok(Some(_)) => {
-                    let what =
-                        format!("{} sent an unknown control message; both endpoints need the same version", self.at);
-                    return LinkStatus::Disconnected(WireError::Verbs(what));
-                }
+                Ok(Some(_)) => return LinkStatus::Disconnected(unknown(self.at)),
                 Err(error) => return LinkStatus::Disconnected(error),
             };
             match done {
                 Ok(None) => {}
                 Ok(Some((queue, LabelQueue { number, psn, .. }))) => {
-                    if let Err(error) = self.send_frame(&Frame::Ready { queue, qpn: number, psn }) {
+                    if let Err(error) = self.control.post(&Frame::Ready { queue, qpn: number, psn }) {
                         return LinkStatus::Disconnected(error);
                     }
                 }
@@ -203,21 +183,17 @@ impl Link {
             WorkCompletion::Arrived { .. } => {}
         });
         self.broken |= gathered.is_err();
-        gathered.map(|_| ())
-    }
-
-    pub(super) fn has_arrived(&self) -> bool {
-        !self.arrived.is_empty()
+        gathered
     }
 
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, &'a [u8])> {
         let (label, slot, bytes) = self.arrived.pop_front()?;
         let (at, size) = self.slot_range(slot);
         let read = &mut to[..bytes.min(size) as usize];
-        self.device.read(at as usize, read);
+        self.device.read(at, read);
         // If this fails, the queue pair has failed.
         let queue = self.queues[label as usize].queue;
-        let posted = self.device.post_receive_into(queue, u64::from(slot), (at, size));
+        let posted = self.device.post_receive(queue, Some((u64::from(slot), (at, size))));
         (self.broken, self.known) = (self.broken | posted.is_err(), true);
         Some((label, read))
     }
@@ -234,8 +210,8 @@ impl Link {
         let Some(slot) = self.free.pop() else { return Ok(false) };
         let (at, _) = self.slot_range(slot);
         let size = (head.len() + payload.len()) as u32;
-        self.device.write(at as usize, head);
-        self.device.write(at as usize + head.len(), payload);
+        self.device.write(at, head);
+        self.device.write(at + head.len() as u64, payload);
         let queue = self.queues[label as usize].queue;
         let posted = self.device.post(queue, u64::from(slot) + 1, (at, size), Post::Message).is_some();
         if !posted {

@@ -10,16 +10,16 @@ pub(super) use own::memory;
 
 use super::{
     VerbsSettings,
-    control::{Control, Frame},
+    control::{self, Control, Frame, Greeting},
     gid,
     sys::{self, Device, Service},
 };
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
 use link::{Link, LinkStatus};
-use own::{Greeting, MAX_DATAGRAM, Own};
+use own::{MAX_DATAGRAM, Own};
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     os::fd::AsFd,
@@ -253,13 +253,12 @@ impl UcPath {
 
     fn welcome(&mut self, mut control: Control, frame: Frame) -> Result<(), WireError> {
         let caller = control.peer;
-        let Frame::HelloDatagrams { gid, mtu, labels, largest } = frame else {
+        let Frame::HelloDatagrams(theirs) = frame else {
             control.post(&Frame::Refused)?;
             return Err(WireError::Verbs(format!(
                 "{caller} uses the datapath rc, this endpoint uc: both need the same datapath"
             )));
         };
-        let theirs = Greeting { gid, mtu, labels, largest };
         let ip = caller.ip().to_canonical();
         let unproven = self.peers.iter().flatten().filter(|peer| match peer {
             Peer::Linked(link) => !link.called && !link.known && link.at.ip().to_canonical() == ip,
@@ -278,9 +277,8 @@ impl UcPath {
                 "{caller} has invalid labels or datagram sizes, or there are too many peers"
             )));
         };
-        let (mut link, Greeting { gid, mtu, labels, largest }) =
-            Link::new(&self.own, &mut self.draws, control, &theirs, false)?;
-        link.send_frame(&Frame::WelcomeDatagrams { gid, mtu, labels, largest })?;
+        let (mut link, ours) = Link::new(&self.own, &mut self.draws, control, &theirs, false)?;
+        link.control.post(&Frame::WelcomeDatagrams(ours))?;
         self.peers[slot] = Some(Peer::Linked(Box::new(link)));
         Ok(())
     }
@@ -310,8 +308,8 @@ impl UcPath {
         let was_ready = link.is_ready();
         if !link.broken {
             let status = match link.poll_control() {
-                LinkStatus::Healthy if !link.is_ready() && link.age() >= self.own.settings.peer_timeout => {
-                    LinkStatus::Disconnected(WireError::Verbs(format!("{} did not reply", link.at)))
+                LinkStatus::Healthy if !link.is_ready() && link.began.elapsed() >= self.own.settings.peer_timeout => {
+                    LinkStatus::Disconnected(control::no_reply(link.at))
                 }
                 status => status,
             };
@@ -332,7 +330,9 @@ impl UcPath {
             let _ = link.gather();
         }
         // The owner releases only peers that it has seen; others are dropped here if they have disconnected or stay silent.
-        let is_of_use = link.known || !link.broken && link.age() < self.own.settings.peer_timeout || link.has_arrived();
+        let is_of_use = link.known
+            || !link.broken && link.began.elapsed() < self.own.settings.peer_timeout
+            || !link.arrived.is_empty();
         is_of_use.then_some(Peer::Linked(link))
     }
 }
@@ -351,14 +351,7 @@ impl Drop for UcPath {
 
 impl Datapath for UcPath {
     fn abilities(&self) -> Abilities {
-        Abilities {
-            largest: self.own.largest as usize,
-            labels: self.own.labels,
-            run: 1,
-            stamps: Stamps::User,
-            ecn: false,
-            trimmed: false,
-        }
+        Abilities { largest: self.own.largest as usize, labels: self.own.labels, run: 1 }
     }
 
     fn now(&self) -> Time {
@@ -433,7 +426,7 @@ impl Datapath for UcPath {
                 && let Some((label, bytes)) = link.take(&mut self.buffer)
             {
                 let (peer, from) = (Some(peer as PeerId), None);
-                take(Inbound { peer, from, label, at: now, ecn: false, trimmed: false, bytes });
+                take(Inbound { peer, from, label, at: now, ecn: false, bytes });
                 received += 1;
             }
         }
@@ -444,11 +437,11 @@ impl Datapath for UcPath {
         self.poll_tcp();
         for link in self.peers.iter_mut().flatten().filter_map(Peer::link).filter(|link| !link.broken) {
             // First, so that no arrival is missed between the poll and the wait.
-            if let Err(error) = link.device().arm().and_then(|()| link.gather()) {
+            if let Err(error) = link.device.arm().and_then(|()| link.gather()) {
                 link.broken = true;
                 (self.report)(&error.to_string());
             }
-            if link.has_arrived() {
+            if !link.arrived.is_empty() {
                 return Ok(());
             }
         }
@@ -458,8 +451,8 @@ impl Datapath for UcPath {
             for peer in self.peers.iter().flatten() {
                 match peer {
                     Peer::Linked(link) if !link.broken => {
-                        devices.push(link.device());
-                        sockets.push(link.control().fd());
+                        devices.push(&link.device);
+                        sockets.push(link.control.fd());
                     }
                     Peer::Called(call) => match call.fd() {
                         (fd, true) => calling.push(fd),

@@ -1,7 +1,9 @@
 use crate::{
     WireError,
     verbs::{
-        VerbsSettings, gid,
+        VerbsSettings,
+        control::Greeting,
+        gid,
         sys::{Device, Service},
     },
 };
@@ -22,14 +24,6 @@ pub(in crate::verbs) fn memory(labels: u32, largest: usize) -> usize {
 pub(super) fn slots(labels: u32) -> (u32, u32) {
     let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
     (receives, labels * receives + SENDS)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Greeting {
-    pub(super) gid: [u8; 16],
-    pub(super) mtu: u8,
-    pub(super) labels: u32,
-    pub(super) largest: u32,
 }
 
 impl Greeting {
