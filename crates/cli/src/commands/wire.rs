@@ -449,7 +449,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
         }
         !interrupted()
     };
-    let sent = transfer::send_over(&mut driver, &to, total, &mut content(seed), &mut on_poll);
+    let sent = transfer::send(&mut driver, &to, total, &mut content(seed), &mut on_poll);
     if live {
         eprint!("\r{:60}\r", "");
     }

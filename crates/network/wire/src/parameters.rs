@@ -373,9 +373,7 @@ impl WireParameters {
             ..usual
         })
     }
-}
 
-impl WireParameters {
     /// Returns the settings of a chunk driver with the scheme of `settings`.
     ///
     /// # Errors

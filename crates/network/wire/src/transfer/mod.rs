@@ -3,7 +3,7 @@
 mod send;
 mod serve;
 
-pub use send::{Destination, Record, Sent, connect, send, send_over};
+pub use send::{Destination, Record, Sent, connect, send};
 pub use serve::{Received, serve};
 
 use crate::{Label, WireError};

@@ -101,23 +101,18 @@ struct Sender<'a, D> {
     started: Time,
 }
 
+impl From<SocketAddr> for Destination {
+    fn from(at: SocketAddr) -> Self {
+        Destination { at, paths: Vec::new() }
+    }
+}
+
 /// Sends `bytes` bytes, produced by `fill`. `poll` is called periodically with the time and the bytes acknowledged, and
 /// returns `false` to stop.
 ///
 /// # Errors
 /// Fails if the peer cannot be reached, leaves, or has received other bytes.
 pub fn send<D: Datapath>(
-    driver: &mut Driver<D>,
-    at: SocketAddr,
-    bytes: u64,
-    fill: &mut dyn FnMut(&mut [u8]),
-    poll: &mut dyn FnMut(Time, u64) -> bool,
-) -> Result<Sent, TransferError> {
-    send_over(driver, &Destination { at, paths: Vec::new() }, bytes, fill, poll)
-}
-
-/// Sends like [`send`], over the paths of a destination.
-pub fn send_over<D: Datapath>(
     driver: &mut Driver<D>,
     to: &Destination,
     bytes: u64,

@@ -1,13 +1,12 @@
 //! A path that stops passing large datagrams while small ones pass: transfers go on in fragments, or end at both endpoints
 //! with the sizes that pass and that do not.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::{CloseReason, Event, Settings, Sizes};
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_testkit::try_seeds;
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{WireParameters, memory::Link};
 
 const HEADER: u64 = 64;
@@ -15,8 +14,6 @@ const LABELS: u32 = 4;
 const GIVE_UP: Time = Time::from_ms(1_000);
 
 fn settings(scheme: &str, mtu: u64) -> Settings {
-    let mut uet = UetTransport::default();
-    uet.uet.mtu = Bytes(mtu);
     let wire = WireParameters {
         labels: LABELS,
         rtt_floor: Time::from_us(10),
@@ -25,7 +22,7 @@ fn settings(scheme: &str, mtu: u64) -> Settings {
         ..WireParameters::default()
     };
     let scheme = HostParameters::named(scheme).unwrap();
-    wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
+    wire.settings(&uet(&format!("mtu={mtu}B")), scheme, Rate::gbps(10), 1).unwrap()
 }
 
 /// A pair of which a message has been transferred, before the links from `from` drop what is larger than `largest`, or

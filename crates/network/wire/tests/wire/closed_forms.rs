@@ -1,11 +1,10 @@
 //! Times on an idle network follow from its parameters alone, to the picosecond.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Parameters, Raw};
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_testkit::set_keys;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 
 /// 10 Gbit/s: 800 ps per byte.
@@ -32,17 +31,13 @@ fn pair(window: u64) -> Pair {
 }
 
 fn pair_of(window: u64, ack_every: u32, scheme: HostParameters, run_length: u32, rto_rule: &str) -> Pair {
-    let mut uet = UetTransport::default();
-    uet.uet.mtu = Bytes(MTU);
-    uet.uet.header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
-    uet.uet.window =
-        anabranch_settings::Auto::Value(BytesOrBdp::Bytes(window * (MTU + header::DATA_HEADER as u64 + OVERHEAD)));
-    uet.uet.ack_every = ack_every;
-    uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
-    uet.uet.set("rto_rule", &Raw::Text(rto_rule.into())).unwrap();
-    uet.uet.min_rto = Time::from_us(1_000);
+    let header = header::DATA_HEADER as u64 + OVERHEAD;
+    let keys = format!(
+        "mtu={MTU}B header={header}B window={}B ack_every={ack_every} congestion_control=none rto_rule={rto_rule} min_rto=1ms",
+        window * (MTU + header)
+    );
     let settings = Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet(&keys),
         scheme,
         run_length,
         rate: Rate::gbps(10),
@@ -119,8 +114,7 @@ fn a_queue() {
 /// Returns the duration of a message of 40 packets in chunks of ten, each of which waits for the previous one's ACK.
 fn chunks(run_length: u32, rto_rule: &str) -> Time {
     let mut scheme = HostParameters::named("qp-spray").unwrap();
-    scheme.parameters_mut().set("chunk", &Raw::Text("10000B".into())).unwrap();
-    scheme.parameters_mut().set("outstanding", &Raw::Int(1)).unwrap();
+    set_keys(scheme.parameters_mut(), "chunk=10000B outstanding=1");
     // One acknowledgement per four packets does not divide ten.
     let mut pair = pair_of(100, 4, scheme, run_length, rto_rule);
     let start = pair.network.now();

@@ -1,13 +1,9 @@
 //! Bit errors between two kernels, past valid UDP checksums: a relay damages datagrams and forwards them.
 
-use crate::common::{drawn, driver, served, server};
+use crate::common::{drawn, driver, served, server, uet};
 use anabranch_endpoint::{Key, Settings, header::Protection};
 use anabranch_random::Stream;
-use anabranch_transport::{
-    TransportParameters,
-    uet::{RtoRule, UetTransport},
-};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::transfer;
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -19,10 +15,8 @@ const LABELS: u16 = 3;
 const BYTES: u64 = 3_000_000;
 
 fn settings(seed: u64, checksum: bool, protection: Protection) -> Settings {
-    let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(1300), RtoRule::Measured, Time::from_us(10_000));
     Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet("mtu=1300B rto_rule=measured min_rto=10ms"),
         seed,
         labels: u32::from(LABELS),
         rate: Rate::gbps(1),
@@ -96,7 +90,7 @@ fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
             let (stop, damaged) = (&stop, &damaged);
             scope.spawn(move || relay(&here, &there, to, stop, damaged));
             let mut driver = driver(settings(1, checksum, protection));
-            let sent = transfer::send(&mut driver, at, BYTES, &mut drawn(BYTES), &mut |_, _| true);
+            let sent = transfer::send(&mut driver, &at.into(), BYTES, &mut drawn(BYTES), &mut |_, _| true);
             stop.store(true, Ordering::Relaxed);
             sent
         })

@@ -1,11 +1,9 @@
 //! With one label cut for good every byte still arrives, and schemes that keep a path leave it at its first timeouts.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::{CloseReason, Settings};
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Parameters, Raw};
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{WireParameters, memory::Link};
 
 const LABELS: u32 = 8;
@@ -14,9 +12,6 @@ const MESSAGE: usize = 500_000;
 const MIN_TIMEOUT: Time = Time::from_us(1_000);
 
 fn settings(scheme: &str) -> Settings {
-    let mut uet = UetTransport::default();
-    uet.uet.mtu = Bytes(1000);
-    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
     let wire = WireParameters {
         labels: LABELS,
         rtt_floor: Time::from_us(10),
@@ -25,7 +20,7 @@ fn settings(scheme: &str) -> Settings {
         ..WireParameters::default()
     };
     let scheme = HostParameters::named(scheme).unwrap();
-    wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
+    wire.settings(&uet("mtu=1000B congestion_control=dctcp"), scheme, Rate::gbps(10), 1).unwrap()
 }
 
 /// Before and after the busiest label was cut: durations of messages, timeouts, retransmissions, probes.

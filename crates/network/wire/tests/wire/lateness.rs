@@ -1,24 +1,17 @@
 //! The lateness of an endpoint follows from the time for which it was descheduled, to the picosecond.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Parameters, Raw};
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{Lateness, memory::Link};
 
 const CATCH_UP: Time = Time::from_us(100);
 
 /// Limited only by the pacer: 1 Gbit/s over a line of 10, windows of 16 MB, ACKs of every packet.
 fn pair() -> Pair {
-    let mut uet = UetTransport::default();
-    uet.uet.mtu = Bytes(1000);
-    uet.uet.window = anabranch_settings::Auto::Value(BytesOrBdp::Bytes(16 << 20));
-    uet.uet.ack_every = 1;
-    uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
     let settings = Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet("mtu=1000B window=16MiB ack_every=1 congestion_control=none"),
         scheme: HostParameters::named("ecmp").unwrap(),
         rate: Rate::gbps(1),
         catch_up: CATCH_UP,

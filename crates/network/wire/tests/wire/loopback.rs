@@ -1,23 +1,15 @@
 //! Two endpoints of one machine over UDP, each in its own thread.
 
-use crate::common::{drawn, driver, served, server};
+use crate::common::{drawn, driver, served, server, uet};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_transport::{
-    TransportParameters,
-    uet::{RtoRule, UetTransport},
-};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::transfer::{self, Destination, Received, Sent, TransferError};
 
 fn settings(scheme: &str, mtu: u64) -> Settings {
-    let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(mtu), RtoRule::Measured, Time::from_us(5_000));
-    uet.uet.early_loss = Never::Value(Time::from_us(100));
-    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    let keys = format!("mtu={mtu}B rto_rule=measured min_rto=5ms early_loss=100us congestion_control=dctcp");
     Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet(&keys),
         scheme: HostParameters::named(scheme).unwrap(),
         labels: 4,
         rate: Rate::gbps(2),
@@ -30,7 +22,9 @@ fn settings(scheme: &str, mtu: u64) -> Settings {
 
 /// Sends to a server of its own.
 fn transfer(ours: Settings, theirs: Settings, bytes: u64) -> (Result<Sent, TransferError>, Vec<Received>) {
-    let send = |at| transfer::send(&mut driver(ours), at, bytes, &mut drawn(bytes), &mut |_, _| true);
+    let send = |at: std::net::SocketAddr| {
+        transfer::send(&mut driver(ours), &at.into(), bytes, &mut drawn(bytes), &mut |_, _| true)
+    };
     served(server(theirs), send)
 }
 
@@ -88,7 +82,7 @@ fn given_paths_alone_carry_the_packets_of_the_record() {
     let bytes = 300_001;
     let send = |at| {
         let to = Destination { at, paths: vec![vec![1], vec![3]] };
-        transfer::send_over(&mut driver(settings("reps", 1000)), &to, bytes, &mut |_| (), &mut |_, _| true)
+        transfer::send(&mut driver(settings("reps", 1000)), &to, bytes, &mut |_| (), &mut |_, _| true)
     };
     let record = served(server(settings("reps", 1000)), send).0.unwrap().record;
     assert_eq!(record.packets - record.retransmitted, (bytes + 1).div_ceil(1000), "{record:?}");
@@ -102,7 +96,7 @@ fn given_paths_alone_carry_the_packets_of_the_record() {
 fn missing_peer_is_reported_in_time() {
     let mut driver = driver(Settings { peer_timeout: Time::from_us(300_000), ..settings("ecmp", 1400) });
     let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
+    let error = transfer::send(&mut driver, &at.into(), 10, &mut |_| (), &mut |_, _| true).unwrap_err();
     assert!(matches!(error, TransferError::NoResponse { at: to, .. } if to == at), "{error}");
     assert!(error.to_string().contains("anabranch serve"));
 }

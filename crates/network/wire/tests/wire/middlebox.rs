@@ -1,10 +1,9 @@
 //! A NAT that maps the port of each label, and drops those of closed ports, between two endpoints of one machine.
 
-use crate::common::{driver, served, server};
+use crate::common::{driver, served, server, uet};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_transport::{TransportParameters, uet::RtoRule};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::transfer::{self, Sent};
 use std::{
     io::ErrorKind,
@@ -16,12 +15,8 @@ use std::{
 const LABELS: u16 = 8;
 
 fn settings() -> Settings {
-    let mut transport = TransportParameters::named("uet").unwrap();
-    if let TransportParameters::Uet(uet) = &mut transport {
-        (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(1400), RtoRule::Measured, Time::from_us(5_000));
-    }
     Settings {
-        transport,
+        transport: uet("mtu=1400B rto_rule=measured min_rto=5ms"),
         scheme: HostParameters::named("ops").unwrap(),
         labels: LABELS.into(),
         rate: Rate::gbps(1),
@@ -79,7 +74,7 @@ fn send(bytes: u64, is_open: &(dyn Fn(usize) -> bool + Sync)) -> Sent {
         std::thread::scope(|scope| {
             let (stop, front) = (&stop, &front);
             scope.spawn(move || relay(front, to, is_open, stop));
-            let sent = transfer::send(&mut driver(settings()), at, bytes, &mut |_| (), &mut |_, _| true);
+            let sent = transfer::send(&mut driver(settings()), &at.into(), bytes, &mut |_| (), &mut |_, _| true);
             stop.store(true, Ordering::Relaxed);
             sent.unwrap()
         })

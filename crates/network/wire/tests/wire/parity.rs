@@ -1,27 +1,19 @@
 //! The choices of a scheme follow from its inputs and seed alone: a fresh scheme ([`Record`]) makes the same choices.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::{Endpoint, Event, Settings, header};
 use anabranch_lb::{Record, registry::HostParameters};
-use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_transport::{
-    TransportParameters,
-    uet::{RtoRule, UetTransport},
-};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{Datapath, Driver, memory::Link, udp::UdpPath};
 use std::net::SocketAddr;
 
 const MTU: u64 = 1000;
 
 fn settings(scheme: &str) -> Settings {
-    let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.early_loss) =
-        (Bytes(MTU), RtoRule::Measured, Never::Value(Time::from_us(50)));
-    uet.uet.header = Bytes(header::DATA_HEADER as u64 + 42);
-    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    let header = header::DATA_HEADER + 42;
+    let keys = format!("mtu={MTU}B rto_rule=measured early_loss=50us header={header}B congestion_control=dctcp");
     Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet(&keys),
         scheme: HostParameters::named(scheme).unwrap(),
         host_key: 77,
         rate: Rate::gbps(10),

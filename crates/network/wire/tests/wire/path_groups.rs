@@ -1,11 +1,10 @@
 //! Labels over the same switches are one path: schemes keep state per path.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::Settings;
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Auto, Parameters, Raw};
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_testkit::set_keys;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{WireParameters, memory::Link};
 
 const SPINES: u32 = 6;
@@ -15,9 +14,6 @@ const MESSAGE: usize = 2_000_000;
 const MESSAGES: usize = 3;
 
 fn settings(scheme: &str, labels: u32) -> Settings {
-    let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.window) = (Bytes(1000), Auto::Value(BytesOrBdp::Bytes(131_072)));
-    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
     let wire = WireParameters {
         labels,
         rtt_floor: Time::from_us(10),
@@ -28,11 +24,9 @@ fn settings(scheme: &str, labels: u32) -> Settings {
     if scheme.name() == "prime" {
         // Packets sent while a queue drains at a tenth of the rate, from the marking threshold and from full; the slow
         // spine has less.
-        for (key, packets) in [("p_ecn", 135), ("p_nack", 540)] {
-            scheme.parameters_mut().set(key, &Raw::Int(packets)).unwrap();
-        }
+        set_keys(scheme.parameters_mut(), "p_ecn=135 p_nack=540");
     }
-    wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
+    wire.settings(&uet("mtu=1000B window=131072B congestion_control=dctcp"), scheme, Rate::gbps(10), 1).unwrap()
 }
 
 /// As unevenly as real hashes; spines without labels are omitted.

@@ -1,14 +1,13 @@
 //! Probes have the size that their scheme requests, which gets the round trip that a full packet would have measured.
 
-use crate::common::Pair;
+use crate::common::{Pair, uet};
 use anabranch_endpoint::{
     Key, Settings,
     header::{self, Protection},
 };
 use anabranch_lb::{Call, Record, registry::HostParameters};
-use anabranch_settings::Raw;
-use anabranch_transport::{TransportParameters, uet::UetTransport};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_testkit::set_keys;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 
 /// 10 Gbit/s: 800 ps per byte.
@@ -20,15 +19,11 @@ const MESSAGES: usize = 20;
 
 /// A probe after every acknowledgement.
 fn settings(probe_size: &str) -> Settings {
-    let mut uet = UetTransport::default();
-    (uet.uet.mtu, uet.uet.header) = (Bytes(MTU), Bytes(header::DATA_HEADER as u64 + OVERHEAD));
     let mut scheme = HostParameters::named("hopper").unwrap();
-    for (key, value) in [("th_probe", "0.0"), ("th_cong", "1000.0"), ("ttl_probe", "0.0"), ("epoch", "0.0")] {
-        scheme.parameters_mut().set(key, &Raw::Float(value.parse().unwrap())).unwrap();
-    }
-    scheme.parameters_mut().set("probe_size", &Raw::Text(probe_size.into())).unwrap();
+    let keys = format!("th_probe=0.0 th_cong=1000.0 ttl_probe=0.0 epoch=0.0 probe_size={probe_size}");
+    set_keys(scheme.parameters_mut(), &keys);
     Settings {
-        transport: TransportParameters::Uet(uet),
+        transport: uet(&format!("mtu={MTU}B header={}B", header::DATA_HEADER as u64 + OVERHEAD)),
         scheme,
         rate: Rate::gbps(10),
         overhead: OVERHEAD,

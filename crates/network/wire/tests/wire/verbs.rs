@@ -151,7 +151,9 @@ fn uc_server() -> (Driver<UcPath>, SocketAddr) {
 }
 
 fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
-    let send = |to| transfer::send(&mut uc_driver(scheme, None), to, bytes, &mut drawn(1), &mut |_, _| true);
+    let send = |to: SocketAddr| {
+        transfer::send(&mut uc_driver(scheme, None), &to.into(), bytes, &mut drawn(1), &mut |_, _| true)
+    };
     let (sent, all) = served(uc_server, send);
     (sent.unwrap(), all[0])
 }
@@ -242,7 +244,8 @@ fn unknown_connections_do_not_affect_peers() {
             // More than the maximum number of peers at once (four).
             for number in 0..6 {
                 let mut fill = |bytes: &mut [u8]| bytes.fill(number);
-                let sent = transfer::send(&mut uc_driver("reps", None), to, 200_000, &mut fill, &mut |_, _| true);
+                let sent =
+                    transfer::send(&mut uc_driver("reps", None), &to.into(), 200_000, &mut fill, &mut |_, _| true);
                 assert_eq!(sent.unwrap().record.summary.bytes, 200_000);
             }
             drop(connections);

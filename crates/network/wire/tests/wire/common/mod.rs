@@ -3,6 +3,8 @@
 
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
 use anabranch_random::Stream;
+use anabranch_testkit::set_keys;
+use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Driver,
@@ -22,6 +24,13 @@ use std::{
 
 pub fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7000))
+}
+
+/// The transport `uet` with these keys.
+pub fn uet(keys: &str) -> TransportParameters {
+    let mut uet = TransportParameters::named("uet").unwrap();
+    set_keys(uet.parameters_mut(), keys);
+    uet
 }
 
 /// An endpoint on free ports of the loopback interface.
