@@ -309,109 +309,48 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
 
-    /// Sizes and offsets of NVIDIA's headers of NCCL 2.30 on x86-64.
+    /// Checks the size of a type and the offsets of its fields.
+    macro_rules! laid_out {
+        ($type:ty, $size:expr, $($field:ident)*: $($offset:expr)*) => {
+            assert_eq!((size_of::<$type>(), [$(offset_of!($type, $field)),*]), ($size, [$($offset),*]));
+        };
+    }
+
+    /// As NVIDIA's headers of NCCL 2.30 on x86-64.
     #[test]
     fn tables_are_laid_out_as_nccl_expects() {
-        assert_eq!(
-            [size_of::<NetV8>(), size_of::<NetV9>(), size_of::<NetV10>(), size_of::<NetV11>(), size_of::<NetV12>()],
-            [152, 160, 160, 176, 176]
-        );
-        macro_rules! offsets {
-            ($table:ty) => {
-                assert_eq!(
-                    [
-                        offset_of!($table, name),
-                        offset_of!($table, init),
-                        offset_of!($table, devices),
-                        offset_of!($table, get_properties),
-                        offset_of!($table, listen),
-                        offset_of!($table, connect),
-                        offset_of!($table, accept),
-                        offset_of!($table, reg_mr),
-                        offset_of!($table, reg_mr_dma_buf),
-                        offset_of!($table, dereg_mr),
-                        offset_of!($table, isend),
-                        offset_of!($table, irecv),
-                        offset_of!($table, iflush),
-                        offset_of!($table, test),
-                        offset_of!($table, close_send),
-                        offset_of!($table, close_recv),
-                        offset_of!($table, close_listen),
-                        offset_of!($table, get_device_mr),
-                        offset_of!($table, irecv_consumed),
-                    ],
-                    [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144]
-                )
+        macro_rules! table {
+            ($type:ty, $size:expr) => {
+                laid_out!($type, $size, name init devices get_properties listen connect accept: 0 8 16 24 32 40 48);
+                laid_out!($type, $size, reg_mr reg_mr_dma_buf dereg_mr isend irecv iflush test: 56 64 72 80 88 96 104);
+                laid_out!($type, $size, close_send close_recv close_listen get_device_mr: 112 120 128 136);
+                laid_out!($type, $size, irecv_consumed end: 144 152);
             };
         }
-        offsets!(NetV8);
-        offsets!(NetV9);
-        offsets!(NetV10);
-        offsets!(NetV11);
-        offsets!(NetV12);
-        assert_eq!([offset_of!(NetV9, end), offset_of!(NetV11, end)], [152, 152]);
-        assert_eq!(
-            [offset_of!(EndV11, make_v_device), offset_of!(EndV11, finalize), offset_of!(EndV11, set_net_attr)],
-            [0, 8, 16]
-        );
+        table!(NetV8, 152);
+        table!(NetV9, 160);
+        table!(NetV10, 160);
+        table!(NetV11, 176);
+        table!(NetV12, 176);
+        laid_out!(EndV11, 24, make_v_device finalize set_net_attr: 0 8 16);
     }
 
     #[test]
     fn properties_are_laid_out_as_nccl_expects() {
-        assert_eq!(
-            [
-                size_of::<PropertiesV8>(),
-                size_of::<PropertiesV9>(),
-                size_of::<PropertiesV11>(),
-                size_of::<PropertiesV12>()
-            ],
-            [64, 104, 112, 128]
-        );
-        type P8 = PropertiesV8;
-        type P9 = PropertiesV9;
-        type P9Of8 = PropertiesV9<8>;
-        type P12 = PropertiesV12;
-        type I = Identity;
-        type L = DeviceLimits;
-        assert_eq!(
-            [offset_of!(I, name), offset_of!(I, pci_path), offset_of!(I, guid), offset_of!(I, ptr_support)],
-            [0, 8, 16, 24]
-        );
-        assert_eq!(offset_of!(I, reg_is_global), 28);
+        laid_out!(Identity, 32, name pci_path guid ptr_support reg_is_global: 0 8 16 24 28);
         // In version 8 they begin at 32, later at 36.
-        assert_eq!(
-            [offset_of!(L, speed), offset_of!(L, port), offset_of!(L, latency), offset_of!(L, max_comms)],
-            [0, 4, 8, 12]
-        );
-        assert_eq!(
-            [offset_of!(L, max_recvs), offset_of!(L, net_device_type), offset_of!(L, net_device_version)],
-            [16, 20, 24]
-        );
-        assert_eq!([offset_of!(P8, identity), offset_of!(P8, limits)], [0, 32]);
+        laid_out!(DeviceLimits, 28, speed port latency max_comms: 0 4 8 12);
+        laid_out!(DeviceLimits, 28, max_recvs net_device_type net_device_version: 16 20 24);
+        laid_out!(PropertiesV8, 64, identity limits: 0 32);
         macro_rules! later {
-            ($p:ty) => {
-                [
-                    offset_of!($p, identity),
-                    offset_of!($p, force_flush),
-                    offset_of!($p, limits),
-                    offset_of!($p, virtual_devices),
-                    offset_of!($p, max_p2p_bytes),
-                    offset_of!($p, max_coll_bytes),
-                ]
+            ($type:ty, $size:expr, $($offset:expr)*) => {
+                laid_out!($type, $size, identity force_flush limits virtual_devices max_p2p_bytes max_coll_bytes: $($offset)*);
             };
         }
-        assert_eq!(later!(P9), [0, 32, 36, 64, 88, 96]);
-        assert_eq!(later!(P9Of8), [0, 32, 36, 64, 104, 112]);
-        assert_eq!([offset_of!(PropertiesV11, v9), offset_of!(PropertiesV11, max_multi_request_size)], [0, 104]);
-        assert_eq!(
-            [
-                offset_of!(P12, v9),
-                offset_of!(P12, max_multi_request_size),
-                offset_of!(P12, rail),
-                offset_of!(P12, plane)
-            ],
-            [0, 120, 124, 126]
-        );
+        later!(PropertiesV9, 104, 0 32 36 64 88 96);
+        later!(PropertiesV9<8>, 120, 0 32 36 64 104 112);
+        laid_out!(PropertiesV11, 112, v9 max_multi_request_size: 0 104);
+        laid_out!(PropertiesV12, 128, v9 max_multi_request_size rail plane: 0 120 124 126);
         assert_eq!([size_of::<Virtual<4>>(), size_of::<Virtual<8>>()], [20, 36]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     addresses::{self, Address},
     handle::Carrier,
-    variables::{Addresses, Carriers, Configuration, Interfaces},
+    variables::{Addresses, Carriers, Configuration, Interfaces, hint},
 };
 use anabranch_wire::verbs::{self, RdmaDevice};
 use std::{
@@ -99,7 +99,7 @@ fn equip(
             }
             (None, Carriers::Auto) => devices.push(device),
             (Some(Err(reason)), _) => return Err(wrong(format!("{name}: {reason}"))),
-            (None, _) if selection.names() => {
+            (None, _) if !selection.except => {
                 return Err(wrong(format!("{name} has no RDMA device with a RoCEv2 address")));
             }
             (None, _) => remarks.push(format!("{name} is not used: it has no RDMA device with a RoCEv2 address")),
@@ -131,21 +131,20 @@ fn choose(
     found.sort_by_key(order);
     found.dedup_by(|next, first| next.interface == first.interface);
     let names = names(&found);
-    let missing = interfaces.missing(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let missing = interfaces.missing(&names);
     let remarks = missing.into_iter().map(|missing| {
-        let near = anabranch_settings::nearest(missing, names.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-        format!("{}: no interface that is up is called `{missing}`{hint}", interfaces.by())
+        let near = hint(anabranch_settings::nearest(missing, names.iter().map(String::as_str)));
+        format!("{}: no interface that is up is called `{missing}`{near}", interfaces.by)
     });
     let remarks: Vec<String> = remarks.collect();
     let selects = |address: &&Address| interfaces.selects(&address.interface, address.is_loopback);
     let mut chosen: Vec<Address> = found.iter().filter(selects).cloned().collect();
     // A machine without other interfaces uses loopback.
-    if chosen.is_empty() && interfaces.is_default() {
+    if chosen.is_empty() && interfaces.is_default {
         chosen = found.iter().filter(|address| address.is_loopback).cloned().collect();
     }
     if chosen.is_empty() {
-        let by = if interfaces.is_default() { "the default (all but docker and virbr)" } else { interfaces.by() };
+        let by = if interfaces.is_default { "the default (all but docker and virbr)" } else { interfaces.by };
         let what = format!("{by} selects none of the interfaces with an address: {}", names.join(", "));
         return Err([remarks, vec![what]].concat().join("; "));
     }

@@ -23,7 +23,7 @@ use std::{
     ffi::{c_int, c_void},
     net::SocketAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr, slice,
+    ptr,
 };
 
 type Pointer = *mut c_void;
@@ -61,6 +61,20 @@ unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
     // SAFETY: the caller's.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// Writes a communicator, or null while there is none, and no handle of a device.
+///
+/// # Safety
+/// Both are null or NCCL's memory, valid for writes.
+unsafe fn put_communicator(out: Out, device_handle: Out, communicator: Option<Pointer>) -> Result<(), Failure> {
+    // SAFETY: the caller's.
+    unsafe {
+        if !device_handle.is_null() {
+            device_handle.write(ptr::null_mut());
+        }
+        put(out, "the communicator", communicator.unwrap_or(ptr::null_mut()))
+    }
 }
 
 fn named(pointer: Pointer, kind: IdKind) -> Result<(u8, Id), Failure> {
@@ -226,15 +240,8 @@ unsafe fn begin_listen(
     let driver = node.driver();
     let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
     let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
-    let written = Handle {
-        carrier,
-        at,
-        labels: labels as u16,
-        payload: payload as u16,
-        key,
-        authentication: process.authentication,
-    }
-    .write();
+    let (labels, payload, authentication) = (labels as u16, payload as u16, process.authentication);
+    let written = Handle { carrier, at, labels, payload, key, authentication }.write();
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
         return Err(failure);
@@ -291,9 +298,8 @@ unsafe fn go_on_connecting(
     // SAFETY: the caller's.
     let bytes = unsafe { &mut *handle.cast::<[u8; HANDLE_BYTES]>() };
     let read = Handle::read(bytes).map_err(|message| Failure::new(Code::Internal, message))?;
-    let mut scratch = [0; 8];
-    scratch.copy_from_slice(&bytes[SCRATCH..]);
-    let attempt = Id::of_number(u64::from_ne_bytes(scratch), IdKind::Attempt);
+    let scratch = u64::from_ne_bytes(std::array::from_fn(|at| bytes[SCRATCH + at]));
+    let attempt = Id::of_number(scratch, IdKind::Attempt);
     let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
     let mut opened = process.open(device, class)?;
     let node = opened.node()?;
@@ -309,19 +315,16 @@ unsafe fn go_on_connecting(
         let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
         return Err(Failure::new(Code::Usage, message));
     }
-    let connecting = match find_paths(process, device, node, &read, attempt) {
-        Ok(Some(paths)) => node.connect_over(&read, attempt, class, &paths).map(Some),
-        Ok(None) => Ok(None),
-        Err(failure) => Err(failure),
-    };
+    let paths = find_paths(process, device, node, &read, attempt);
+    let connecting = paths.and_then(|paths| paths.map(|paths| node.connect(&read, attempt, class, &paths)).transpose());
     let (scratch, sender) = match connecting {
         // The paths are not known yet.
-        Ok(None) => (0, ptr::null_mut()),
-        Ok(Some(Connecting::Wait(id))) => (id.number(IdKind::Attempt, device as u8), ptr::null_mut()),
+        Ok(None) => (0, None),
+        Ok(Some(Connecting::Wait(id))) => (id.number(IdKind::Attempt, device as u8), None),
         Ok(Some(Connecting::Done(id))) => {
             process.begins()?;
             log::say(Level::Trace, &format!("connected to {}", read.at));
-            (0, id.pointer(IdKind::Sender, device as u8))
+            (0, Some(id.pointer(IdKind::Sender, device as u8)))
         }
         Err(failure) => {
             bytes[SCRATCH..].fill(0);
@@ -331,12 +334,7 @@ unsafe fn go_on_connecting(
     };
     bytes[SCRATCH..].copy_from_slice(&scratch.to_ne_bytes());
     // SAFETY: the caller's.
-    unsafe {
-        if !device_handle.is_null() {
-            device_handle.write(ptr::null_mut());
-        }
-        put(out, "the communicator", sender)
-    }
+    unsafe { put_communicator(out, device_handle, sender) }
 }
 
 unsafe extern "C" fn connect(device: c_int, handle: *mut u8, out: Out, device_handle: Out) -> c_int {
@@ -385,14 +383,9 @@ unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> 
         if accepted.is_some() {
             process.begins()?;
         }
-        let receiver = accepted.map_or(ptr::null_mut(), |id| id.pointer(IdKind::Receiver, device));
+        let receiver = accepted.map(|id| id.pointer(IdKind::Receiver, device));
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe {
-            if !device_handle.is_null() {
-                device_handle.write(ptr::null_mut());
-            }
-            put(out, "the communicator", receiver)
-        }
+        unsafe { put_communicator(out, device_handle, receiver) }
     })
 }
 
@@ -411,7 +404,7 @@ fn close(entry: &str, pointer: Pointer, kind: IdKind) -> c_int {
             }
             opened.closed();
         }
-        process.ends();
+        process.helper.end();
         Ok(())
     })
 }
@@ -513,24 +506,18 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
         let count = usize::try_from(count).ok().filter(|count| (1..=MAX_RECEIVES).contains(count));
         let count =
             count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MAX_RECEIVES} receives at once")))?;
-        // SAFETY: the caller's.
-        let (data, sizes, tags) = unsafe {
-            (
-                slice::from_raw_parts(data, count),
-                slice::from_raw_parts(sizes, count),
-                slice::from_raw_parts(tags, count),
-            )
-        };
         let mut buffers = Vec::with_capacity(count);
-        for ((data, size), tag) in data.iter().zip(sizes).zip(tags) {
-            let size = (*size).try_into().ok().filter(|size| *size <= MAX_BYTES);
+        for at in 0..count {
+            // SAFETY: the caller's.
+            let (data, size, tag) = unsafe { (*data.add(at), *sizes.add(at), *tags.add(at)) };
+            let size = size.try_into().ok().filter(|size| *size <= MAX_BYTES);
             let size = size.ok_or_else(|| Failure::new(Code::Argument, "a buffer of a size that cannot be"))?;
             if data.is_null() && size > 0 {
                 return Err(null("a buffer"));
             }
             // SAFETY: NCCL keeps the buffer until the request is done or the communicator closed.
             let memory = unsafe { HostMemory::new(data.cast()) };
-            buffers.push(Buffer { memory, size: size as u64, tag: *tag });
+            buffers.push(Buffer { memory, size: size as u64, tag });
         }
         let request = process.opened(device)?.node()?.receive(id, buffers)?;
         // SAFETY: NCCL's memory, valid for writes.

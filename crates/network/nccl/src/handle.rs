@@ -21,7 +21,7 @@
 use crate::abi::HANDLE_BYTES;
 use std::{
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
 };
 
 const MAGIC: &[u8; 8] = b"ANABRNCH";
@@ -143,16 +143,12 @@ impl Handle {
             other => return Err(format!("the other rank sends by a kind of network that we do not know ({other})")),
         };
         let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let mut key = [0; 8];
-        key.copy_from_slice(&bytes[16..24]);
-        let mut address = [0; 16];
-        address.copy_from_slice(&bytes[32..48]);
-        let ip: IpAddr = match bytes[24] {
-            4 => Ipv4Addr::new(address[0], address[1], address[2], address[3]).into(),
-            6 => Ipv6Addr::from(address).into(),
+        let ip = match bytes[24] {
+            4 => IpAddr::from(std::array::from_fn::<u8, 4, _>(|at| bytes[32 + at])),
+            6 => IpAddr::from(std::array::from_fn::<u8, 16, _>(|at| bytes[32 + at])),
             other => return Err(format!("the other rank's handle has an address of kind {other}")),
         };
-        let key = u64::from_be_bytes(key);
+        let key = u64::from_be_bytes(std::array::from_fn(|at| bytes[16 + at]));
         let authentication = match bytes[25] {
             0 => Authentication::Off,
             1 => Authentication::Job(std::array::from_fn(|at| bytes[SECRET_AT + at])),

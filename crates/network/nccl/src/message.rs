@@ -27,11 +27,12 @@ pub const MAX_ENTRIES: usize = crate::abi::MAX_RECEIVES;
 
 /// Reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Refusal {
     /// There is no listener, or no longer.
-    NoListener,
+    NoListener = 1,
     /// There are too many connections.
-    TooMany,
+    TooMany = 2,
 }
 
 /// A buffer that is posted for a message.
@@ -45,11 +46,12 @@ pub struct PostedBuffer {
 
 /// Endpoint of a connection that sends a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum End {
     /// The sender.
-    Sender,
+    Sender = 1,
     /// The receiver.
-    Receiver,
+    Receiver = 2,
 }
 
 /// A control message of stream 0.
@@ -155,10 +157,7 @@ impl Control {
             Control::Connected { connection } => begin(2, *connection),
             Control::Refused { connection, reason } => {
                 begin(3, *connection);
-                out.push(match reason {
-                    Refusal::NoListener => 1,
-                    Refusal::TooMany => 2,
-                });
+                out.push(*reason as u8);
             }
             Control::Grant { connection, number, entries } => {
                 begin(4, *connection);
@@ -176,10 +175,7 @@ impl Control {
             }
             Control::Close { connection, end, completed } => {
                 begin(6, *connection);
-                out.push(match end {
-                    End::Sender => 1,
-                    End::Receiver => 2,
-                });
+                out.push(*end as u8);
                 out.extend_from_slice(&completed.to_be_bytes());
             }
             Control::Ping => begin(7, 0),

@@ -8,6 +8,7 @@ mod files;
 
 pub use files::{Found, Skipped, pages};
 
+use bytemuck::{Pod, Zeroable};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, fallocate, flock},
     process::{Resource, getrlimit},
@@ -69,7 +70,7 @@ pub enum State {
 }
 
 /// A path of a connection, in the layout of the page and of `anabranchPaths`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Slot {
     /// State of the connection: a [`State`].
@@ -114,69 +115,7 @@ pub struct Slot {
     pub reserved2: u64,
 }
 
-const WORDS: usize = SLOT_BYTES / 8;
-
 impl Slot {
-    fn words(&self) -> [u64; WORDS] {
-        let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let [a, b] = [0, 8].map(|at| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&self.address[at..at + 8]);
-            u64::from_le_bytes(word)
-        });
-        [
-            two(self.state, self.path),
-            two(self.connection, self.device),
-            a,
-            b,
-            two(self.port, self.reserved),
-            self.bytes,
-            self.packets,
-            self.retransmitted,
-            self.answers,
-            self.marks,
-            self.losses,
-            self.moves,
-            self.rtt_min,
-            self.rtt_mean,
-            self.rtt_p99,
-            self.window,
-            self.used_at,
-            self.reserved2,
-        ]
-    }
-
-    fn of_words(words: [u64; WORDS]) -> Self {
-        let [first, second, a, b, third, rest @ ..] = words;
-        let [bytes, packets, retransmitted, answers, marks, losses, moves, rtt_min, rtt_mean, rtt_p99, ..] = rest;
-        let [.., window, used_at, reserved2] = rest;
-        let mut address = [0; 16];
-        address[..8].copy_from_slice(&a.to_le_bytes());
-        address[8..].copy_from_slice(&b.to_le_bytes());
-        Slot {
-            state: first as u32,
-            path: (first >> 32) as u32,
-            connection: second as u32,
-            device: (second >> 32) as u32,
-            address,
-            port: third as u32,
-            reserved: (third >> 32) as u32,
-            bytes,
-            packets,
-            retransmitted,
-            answers,
-            marks,
-            losses,
-            moves,
-            rtt_min,
-            rtt_mean,
-            rtt_p99,
-            window,
-            used_at,
-            reserved2,
-        }
-    }
-
     /// Returns the address of the peer.
     pub fn peer(&self) -> SocketAddr {
         let ip = Ipv6Addr::from(self.address);
@@ -236,11 +175,10 @@ impl Page {
             let (free, blocks) = (Vec::new(), BTreeMap::new());
             let (own, slots) = ([0; OWN_BYTES], Vec::new());
             let mut page = Page { own, slots, paths: paths.max(1), blocks, free, used: 0, unlisted: 0, file };
-            let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-            page.set(0, u64::from_le_bytes(MAGIC));
-            page.set(8, two(VERSION, HEADER_BYTES as u32));
-            page.set(24, two(SLOT_BYTES as u32, SLOTS as u32));
-            page.set(32, two(0, pid));
+            page.own[..8].copy_from_slice(&MAGIC);
+            let words =
+                [(8, VERSION), (12, HEADER_BYTES as u32), (24, SLOT_BYTES as u32), (28, SLOTS as u32), (36, pid)];
+            words.into_iter().for_each(|(at, word)| page.own[at..at + 4].copy_from_slice(&word.to_le_bytes()));
             page.set(56, paths as u64);
             page.set_scheme(scheme);
             page.file.write_all_at(&page.own, 0)?;
@@ -267,20 +205,19 @@ impl Page {
         if let Some(block) = self.blocks.get(&(device, connection)) {
             return Some(*block);
         }
-        let block = self.free.pop().or_else(|| {
-            let block = self.used;
-            ((block + 1) * self.paths <= SLOTS).then(|| {
+        let block = match self.free.pop() {
+            Some(block) => block,
+            None if (self.used + 1) * self.paths <= SLOTS => {
                 self.used += 1;
-                block
-            })
-        });
-        match block {
-            None => self.unlisted += 1,
-            Some(block) => {
-                self.blocks.insert((device, connection), block);
+                self.used - 1
             }
-        }
-        block
+            None => {
+                self.unlisted += 1;
+                return None;
+            }
+        };
+        self.blocks.insert((device, connection), block);
+        Some(block)
     }
 
     /// Writes the counters of a device's connections and frees blocks of others. Errors are ignored: this process does
@@ -306,7 +243,7 @@ impl Page {
                 let place = block * self.paths + path;
                 if keeps {
                     let at = place * SLOT_BYTES;
-                    self.slots[at..at + 8].copy_from_slice(&slot.words()[0].to_le_bytes());
+                    self.slots[at..at + 8].copy_from_slice(&bytemuck::bytes_of(slot)[..8]);
                 } else {
                     self.put(place, slot);
                 }
@@ -330,18 +267,15 @@ impl Page {
         if self.slots.len() < at + SLOT_BYTES {
             self.slots.resize(at + SLOT_BYTES, 0);
         }
-        let words = what.words().into_iter().zip(self.slots[at..].chunks_exact_mut(8));
-        words.for_each(|(word, place)| place.copy_from_slice(&word.to_le_bytes()));
+        self.slots[at..at + SLOT_BYTES].copy_from_slice(bytemuck::bytes_of(what));
     }
 
     /// `None` also where the page cannot be read.
     pub(crate) fn request(&self) -> Option<PageRequest> {
         let numbers = || {
             let mut words = [0; 16];
-            self.file
-                .read_exact_at(&mut words, offset::REQUEST as u64)
-                .ok()
-                .map(|()| (eight(&words, 0), eight(&words, 8)))
+            self.file.read_exact_at(&mut words, offset::REQUEST as u64).ok()?;
+            Some((eight(&words, 0), eight(&words, 8)))
         };
         let (number, responded) = numbers()?;
         if number == responded {
@@ -386,7 +320,7 @@ pub struct Snapshot {
 }
 
 fn four(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |of| u32::from_le_bytes([of[0], of[1], of[2], of[3]]))
+    u32::from_le_bytes(std::array::from_fn(|byte| bytes.get(at + byte).copied().unwrap_or(0)))
 }
 
 fn eight(bytes: &[u8], at: usize) -> u64 {
@@ -442,10 +376,7 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     {
         return Err(wrong("it has invalid sizes".into()));
     }
-    let slot = |number: usize| {
-        let at = header + number * size;
-        Slot::of_words(std::array::from_fn(|word| eight(bytes, at + 8 * word)))
-    };
+    let slot = |number: usize| -> Slot { bytemuck::pod_read_unaligned(&bytes[header + number * size..][..SLOT_BYTES]) };
     let slots = (0..used).map(slot).filter(|slot| slot.state != State::Free as u32).collect();
     let (pid, scheme) = (four(bytes, 36), text(&bytes[64..128]));
     Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), unlisted: eight(bytes, 48), slots })
@@ -497,9 +428,8 @@ mod tests {
 
     #[test]
     fn slots_round_trip_and_closed_ones_are_removed() {
-        let own = tempfile::tempdir().unwrap();
-        let folder = own.path().to_path_buf();
-        let (mut page, path) = Page::create(&folder, 77, 2, "hopper").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (mut page, path) = Page::create(folder.path(), 77, 2, "hopper").unwrap();
         assert_eq!(read(&path).unwrap().slots, []);
         let of = |connection| vec![slot(connection, 0), slot(connection, 1)];
         page.write(5, 0, "hopper", &[of(3), of(4)]);
@@ -519,9 +449,9 @@ mod tests {
         page.write(7, 0, "reps", &[of(4), of(9)]);
         let seen = read(&path).unwrap();
         assert_eq!((seen.scheme.as_str(), seen.slots), ("reps", [of(9), of(4), of(3)].concat()));
-        assert_eq!(pages(&folder).unwrap().pages, std::slice::from_ref(&path));
+        assert_eq!(pages(folder.path()).unwrap().pages, std::slice::from_ref(&path));
         drop(page);
-        assert!(pages(&folder).unwrap().pages.is_empty(), "no process holds the page");
+        assert!(pages(folder.path()).unwrap().pages.is_empty(), "no process holds the page");
         assert!(!path.exists());
     }
 
@@ -556,9 +486,8 @@ mod tests {
     /// Offsets are those of readers (docs/reference/nccl.md, tools/paths.py), not of the types in this crate.
     #[test]
     fn the_layout_is_the_one_of_the_page_of_the_docs() {
-        let own = tempfile::tempdir().unwrap();
-        let folder = own.path().to_path_buf();
-        let (mut page, path) = Page::create(&folder, 0x0102_0304, 1, "flowbender").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (mut page, path) = Page::create(folder.path(), 0x0102_0304, 1, "flowbender").unwrap();
         let all = Slot {
             state: 1,
             path: 2,
@@ -597,29 +526,23 @@ mod tests {
             (size_of::<Slot>(), std::mem::offset_of!(Slot, bytes), std::mem::offset_of!(Slot, used_at)),
             (144, 40, 128)
         );
-        drop(page);
-        fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn connections_beyond_the_capacity_are_counted() {
-        let own = tempfile::tempdir().unwrap();
-        let folder = own.path().to_path_buf();
-        let (mut page, path) = Page::create(&folder, 1, 2000, "reps").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (mut page, path) = Page::create(folder.path(), 1, 2000, "reps").unwrap();
         let all: Vec<Vec<Slot>> =
             (0..3).map(|connection| (0..2000).map(|path| slot(connection, path)).collect()).collect();
         page.write(1, 0, "reps", &all);
         let seen = read(&path).unwrap();
         assert_eq!((seen.slots.len(), seen.unlisted), (4000, 1), "4,096 slots");
-        drop(page);
-        fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn requests_receive_responses() {
-        let own = tempfile::tempdir().unwrap();
-        let folder = own.path().to_path_buf();
-        let (page, path) = Page::create(&folder, 1, 2, "reps").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (page, path) = Page::create(folder.path(), 1, 2, "reps").unwrap();
         assert_eq!(page.request(), None);
         let error = request(&path, "a=1", Duration::from_millis(10)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -635,21 +558,18 @@ mod tests {
         assert_eq!(thread.join().unwrap().unwrap_err().to_string(), "no");
         assert_eq!(page.request(), None);
         assert!(request(&path, &"x".repeat(768), Duration::ZERO).unwrap_err().to_string().contains("767"));
-        drop(page);
-        fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn invalid_pages_are_reported() {
-        let own = tempfile::tempdir().unwrap();
-        let folder = own.path().to_path_buf();
-        let error = Page::create(&folder.join("no"), 1, 2, "reps").unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let error = Page::create(&folder.path().join("no"), 1, 2, "reps").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        let path = folder.join("anabranch-1-0");
+        let path = folder.path().join("anabranch-1-0");
         fs::write(&path, [0; 4096]).unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("not a statistics page"));
-        let found = pages(&folder).unwrap();
+        let found = pages(folder.path()).unwrap();
         assert!(found.pages.is_empty() && path.exists(), "the page is kept");
         assert!(found.skipped.len() == 1 && found.skipped[0].reason.contains("not a statistics page"), "{found:?}");
         let mut bytes = vec![0; 4096];

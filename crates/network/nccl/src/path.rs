@@ -26,7 +26,7 @@ pub(crate) struct Path {
 }
 
 #[derive(Debug)]
-enum By {
+pub(crate) enum By {
     /// Sockets, one per label.
     Udp(UdpPath),
     /// Queue pairs, one per label and peer.
@@ -42,20 +42,8 @@ macro_rules! either {
     };
 }
 
-impl From<UdpPath> for Path {
-    fn from(path: UdpPath) -> Self {
-        Path::new(By::Udp(path))
-    }
-}
-
-impl From<UcPath> for Path {
-    fn from(path: UcPath) -> Self {
-        Path::new(By::Verbs(path))
-    }
-}
-
 impl Path {
-    fn new(by: By) -> Self {
+    pub(crate) fn new(by: By) -> Self {
         Path {
             by,
             #[cfg(target_os = "linux")]

@@ -11,8 +11,8 @@ use crate::{
     log::{self, Level},
     node::{Failure, Node, Watched},
     page::{Page, Slot, State},
-    path::Path,
-    variables::{self, Configuration, MAX_PEERS, MAX_VERBS_PEERS, seconds},
+    path::{By, Path},
+    variables::{self, Configuration, MAX_PEERS, MAX_VERBS_PEERS},
 };
 use anabranch_endpoint::{Endpoint, Key};
 use anabranch_lb::registry::HostParameters;
@@ -61,7 +61,7 @@ pub(crate) struct Process {
     /// Authentication that the handles of this process require.
     pub(crate) authentication: Authentication,
     pub(crate) rails: Vec<Rail>,
-    helper: Helper,
+    pub(crate) helper: Helper,
     /// NCCL's communicators since version 11, with the traffic class of each.
     contexts: Mutex<Slots<u8>>,
     /// Scheme that chooses paths; it may change while traffic runs.
@@ -177,13 +177,13 @@ impl Process {
             .collect();
         let page = self.page_at.as_ref().map_or_else(|| "nowhere".into(), |path| path.display().to_string());
         format!(
-            "version {}, scheme {} over {} paths, transport {} with {}, a silent rank is given up after {}, devices {}, statistics in {page}",
+            "version {}, scheme {} over {} paths, transport {} with {}, a silent rank is given up after {} s, devices {}, statistics in {page}",
             env!("CARGO_PKG_VERSION"),
             configuration.scheme.name(),
             configuration.wire.labels,
             configuration.transport.about().name,
             configuration.transport.control().name,
-            seconds(configuration.wire.give_up),
+            configuration.wire.give_up.as_seconds(),
             devices.join(", ")
         )
     }
@@ -242,7 +242,7 @@ impl Process {
         let path = match &device.rdma {
             None => UdpPath::open(at, labels, MAX_PEERS).map(|path| {
                 path.warning().into_iter().for_each(|warning| log::say(Level::Warn, warning));
-                Path::from(path)
+                Path::new(By::Udp(path))
             }),
             Some(rdma) => {
                 let verbs = VerbsSettings {
@@ -254,7 +254,7 @@ impl Process {
                 let max = (labels, MAX_VERBS_PEERS);
                 UcPath::open(Some(at), verbs, max, endpoint.longest_datagram(), seed).map(|mut path| {
                     path.on_error(|reason| log::say(Level::Warn, reason));
-                    Path::from(path)
+                    Path::new(By::Verbs(path))
                 })
             }
         };
@@ -265,11 +265,6 @@ impl Process {
     /// Counts a communicator, for which the helper thread runs.
     pub(crate) fn begins(self: &Arc<Self>) -> Result<(), Failure> {
         self.helper.begin(self).map_err(|error| Failure::new(Code::System, format!("no thread: {error}")))
-    }
-
-    /// Counts one communicator less; the thread ends with the last one.
-    pub(crate) fn ends(&self) {
-        self.helper.end();
     }
 
     /// Adds a context of NCCL's, since version 11, with its traffic class.

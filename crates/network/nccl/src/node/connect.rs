@@ -44,14 +44,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Connects to the listener of a handle, or continues an earlier attempt. The connection's messages have this
     /// traffic class. So have ACKs and control messages to that rank, unless the class is 0 or a later connection sets
-    /// another one. Fails if the listener cannot be reached, or its settings differ from those of this rank.
-    pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>, class: u8) -> Result<Connecting, Failure> {
-        self.connect_over(handle, attempt, class, &[])
-    }
-
-    /// Connects like [`Node::connect`], to a rank that is called for the first time over these paths, each a list of
-    /// labels; none: every label is a path.
-    pub fn connect_over(
+    /// another one. A rank that is called for the first time is over these paths, each a list of labels; none: every label is
+    /// a path. Fails if the listener cannot be reached, or its settings differ from those of this rank.
+    pub fn connect(
         &mut self,
         handle: &Handle,
         attempt: Option<Id>,
@@ -88,7 +83,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         })
     }
 
-    /// Returns `true` if [`Node::connect_over`] would call the rank of this listener for the first time. Fails if its settings
+    /// Returns `true` if [`Node::connect`] would call the rank of this listener for the first time. Fails if its settings
     /// differ from those of this rank.
     pub fn is_first_call(&mut self, handle: &Handle, attempt: Option<Id>) -> Result<bool, Failure> {
         if self.known_attempt(handle, attempt).is_some() {
@@ -285,7 +280,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 self.disconnect(peer);
             }
         }
-        self.close_quietly();
+        // Sends the final messages at once; failures no longer matter.
+        let _ = self.work();
         Ok(())
     }
 
@@ -308,7 +304,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             let connection = sender.connection;
             self.say(sender.peer, &Control::Close { connection, end: End::Sender, completed: 0 });
         }
-        self.close_quietly();
+        let _ = self.work();
         Ok(())
     }
 
@@ -323,13 +319,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             self.disconnect(peer);
             self.say(peer, &Control::Close { connection, end: End::Receiver, completed });
         }
-        self.close_quietly();
-        Ok(())
-    }
-
-    /// Sends the final messages at once; failures no longer matter.
-    fn close_quietly(&mut self) {
         let _ = self.work();
+        Ok(())
     }
 
     pub(super) fn on_sender_closed(&mut self, peer: PeerId, connection: u32) {

@@ -185,11 +185,6 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.rounds(false)
     }
 
-    /// Works like [`Node::work`], but sends queued requests before it polls for received packets.
-    fn work_sending(&mut self) -> Result<Option<Time>, Failure> {
-        self.rounds(true)
-    }
-
     /// Receives packets, and leaves ACKs to the next call.
     fn hear(&mut self) -> Result<(), Failure> {
         self.broken.check()?;
@@ -206,6 +201,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
+    /// With `sends_first` it sends queued requests before it polls for received packets.
     fn rounds(&mut self, mut sends_first: bool) -> Result<Option<Time>, Failure> {
         self.broken.check()?;
         // New requests are sent with the first poll.

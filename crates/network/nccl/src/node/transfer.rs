@@ -56,7 +56,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             sender.queue.push_back(request);
         }
         self.busy.insert(id);
-        self.work_sending()?;
+        self.rounds(true)?;
         Ok(Some(request))
     }
 
@@ -80,7 +80,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         receiver.waiting.push_back(request);
         receiver.open.push(request);
         self.grant(id);
-        self.work_sending()?;
+        self.rounds(true)?;
         Ok(request)
     }
 
@@ -116,7 +116,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if let Some(done) = self.finished(request)? {
             return Ok(Some(done));
         }
-        self.work_sending()?;
+        self.rounds(true)?;
         self.finished(request)
     }
 

@@ -77,7 +77,7 @@ fn every_entry_over_verbs() {
     for (version, times) in [(8, 1), (9, 1), (10, 40), (11, 1), (12, 40)] {
         let class = if version == 10 { "3" } else { "0" };
         let said = run(&program, version, times, &[&variables[..], &[("FAKE_CLASS", class)]].concat());
-        assert!(said.contains("packets of 968 B, queue pairs of fake0"), "{said}");
+        assert!(said.contains("packets of 960 B, queue pairs of fake0"), "{said}");
     }
 }
 

@@ -1,16 +1,13 @@
 //! Traffic classes of connections that share a device and its sockets.
 
-use crate::common::{Shared, address, settings};
+use crate::common::{Shared, address, handle, settings};
 use anabranch_endpoint::Endpoint;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::{
     Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, WireError,
     memory::{Link, Memory as Network, MemoryPath},
 };
-use nccl_net_anabranch::{
-    Buffer, Connecting, Node,
-    handle::{Authentication, Carrier, Handle},
-};
+use nccl_net_anabranch::{Buffer, Connecting, Node};
 use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, rc::Rc};
 
 /// A datapath in memory that counts what is sent: datagrams with payload, and without, by class.
@@ -65,18 +62,11 @@ fn every_connection_has_its_class() {
     // Expedited forwarding (46) and AF11 (10), each times four, and none.
     for (class, packets) in [(184, 10), (40, 20), (0, 30)] {
         let (listener, key) = nodes[1].listen(class).unwrap();
-        let handle = Handle {
-            carrier: Carrier::Udp,
-            at: address(1),
-            labels: 2,
-            payload: 1000,
-            key,
-            authentication: Authentication::Off,
-        };
+        let handle = handle(address(1), key);
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
         while sender.is_none() || receiver.is_none() {
             if sender.is_none() {
-                match nodes[0].connect(&handle, attempt, class).unwrap() {
+                match nodes[0].connect(&handle, attempt, class, &[]).unwrap() {
                     Connecting::Wait(id) => attempt = Some(id),
                     Connecting::Done(id) => sender = Some(id),
                 }

@@ -76,7 +76,7 @@ fn handles_that_lead_nowhere() {
     let mut pair = Pair::usual(4);
     let (listener, mut handle) = pair.listen(1);
     handle.payload = 2000;
-    let failure = pair.nodes[0].connect(&handle, None, 0).unwrap_err();
+    let failure = pair.nodes[0].connect(&handle, None, 0, &[]).unwrap_err();
     assert_eq!(failure.code, Code::Usage);
     assert!(failure.message.contains("2000 B") && failure.message.contains("ANABRANCH_MTU"), "{failure}");
     handle.payload = 1000;
@@ -117,7 +117,7 @@ fn key_mismatch_is_reported() {
     let mut pair = Pair::new(5, &link, of());
     let (_, handle) = pair.listen(1);
     let handle = Handle { authentication: Authentication::Job([2; 32]), ..handle };
-    let failure = pair.nodes[0].connect(&handle, None, 0).unwrap_err();
+    let failure = pair.nodes[0].connect(&handle, None, 0, &[]).unwrap_err();
     assert!(failure.message.contains("does authenticate packets and this one does not"), "{failure}");
 }
 
@@ -140,7 +140,7 @@ fn closing_early_fails_the_other_end() {
     // A sender that closes before the connection is accepted.
     let (listener, handle) = pair.listen(0);
     let mut attempt = None;
-    let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt, 0).unwrap() {
+    let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt, 0, &[]).unwrap() {
         Connecting::Wait(id) => {
             attempt = Some(id);
             None

@@ -1,7 +1,7 @@
 //! A rank that sends arbitrary messages over an accepted connection: no node panics, no byte is written outside of a
 //! posted buffer, and other connections go on.
 
-use crate::common::{Shared, TestNode, address, settings};
+use crate::common::{Shared, TestNode, address, handle, settings};
 use anabranch_endpoint::{
     Bytes, Endpoint, SendOptions,
     header::{self, Greeting, Packet, ProbeHeader, Protection},
@@ -14,7 +14,7 @@ use anabranch_wire::{
 };
 use nccl_net_anabranch::{
     Buffer, Connecting, Node,
-    handle::{Authentication, Carrier, Handle},
+    handle::Handle,
     ids::Id,
     message::{Control, End, PieceHeader, PostedBuffer, Refusal},
 };
@@ -88,7 +88,7 @@ fn connect(
     let (mut attempt, mut sender, mut receiver) = (None, None, None);
     for _ in 0..10_000 {
         if sender.is_none() {
-            match nodes[1].connect(handle, attempt, 0).unwrap() {
+            match nodes[1].connect(handle, attempt, 0, &[]).unwrap() {
                 Connecting::Wait(id) => attempt = Some(id),
                 Connecting::Done(id) => sender = Some(id),
             }
@@ -111,19 +111,10 @@ fn attack(seed: u64) -> [usize; 3] {
     let mut nodes: [TestNode; 2] = [node(0), node(1)];
     let mut hostile = Driver::new(Endpoint::new(settings(seed + 2, 1000, 2)), network.host(address(2)));
     let mut draws = Stream::keyed(seed, 0, "hostile rank");
-    let handle = |at, key| Handle {
-        carrier: Carrier::Udp,
-        at,
-        labels: 2,
-        payload: 1000,
-        key,
-        authentication: Authentication::Off,
-    };
-
     // A listener for the honest rank and one for the hostile rank, and an attempt to connect to the latter.
     let (honest, key) = nodes[0].listen(0).unwrap();
     let (listener, known) = nodes[0].listen(0).unwrap();
-    let mut attempt = match nodes[0].connect(&handle(address(2), 5), None, 0).unwrap() {
+    let mut attempt = match nodes[0].connect(&handle(address(2), 5), None, 0, &[]).unwrap() {
         Connecting::Wait(id) => Some(id),
         Connecting::Done(_) => panic!("no peer has replied"),
     };
@@ -143,7 +134,7 @@ fn attack(seed: u64) -> [usize; 3] {
         }
         step(&network, &mut nodes, &mut hostile);
         if let Some(id) = attempt {
-            match nodes[0].connect(&handle(address(2), 5), Some(id), 0) {
+            match nodes[0].connect(&handle(address(2), 5), Some(id), 0, &[]) {
                 Ok(Connecting::Wait(_)) => {}
                 Ok(Connecting::Done(sender)) => (attempt, _) = (None, senders.push(sender)),
                 Err(_) => attempt = None,

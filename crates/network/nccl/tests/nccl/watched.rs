@@ -65,7 +65,7 @@ fn paths_of_a_later_call_hold() {
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
         let ends = pair.until("a connection", |pair| {
             if sender.is_none() {
-                match pair.nodes[0].connect_over(&handle, attempt, 0, &paths).unwrap() {
+                match pair.nodes[0].connect(&handle, attempt, 0, &paths).unwrap() {
                     Connecting::Wait(id) => attempt = Some(id),
                     Connecting::Done(id) => sender = Some(id),
                 }

@@ -2,12 +2,9 @@
 #![allow(unreachable_pub)]
 
 use anabranch_endpoint::{Bytes as Message, Endpoint, Key, Secret, Settings, header::Protection};
-use anabranch_settings::Never;
-use anabranch_transport::{
-    TransportParameters,
-    uet::{RtoRule, UetTransport},
-};
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_testkit::set_keys;
+use anabranch_transport::TransportParameters;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{
     Driver,
     memory::{Link, Memory as Network, MemoryPath},
@@ -85,14 +82,17 @@ pub fn address(host: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1 + host as u8], 7000))
 }
 
+/// Of a listener with two labels and packets of 1000 B.
+pub fn handle(at: SocketAddr, key: u64) -> Handle {
+    Handle { carrier: Carrier::Udp, at, labels: 2, payload: 1000, key, authentication: Authentication::Off }
+}
+
 pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
-    let mut uet = UetTransport::default();
-    uet.uet.mtu = Bytes(mtu);
-    uet.uet.header = Bytes(106);
-    uet.uet.rto_rule = RtoRule::Measured;
-    uet.uet.early_loss = Never::Value(Time::from_us(20));
+    let mut transport = TransportParameters::named("uet").unwrap();
+    let keys = format!("mtu={mtu}B header=106B rto_rule=measured early_loss=20us");
+    set_keys(transport.parameters_mut(), &keys);
     Settings {
-        transport: TransportParameters::Uet(uet),
+        transport,
         seed,
         secret: Secret::of_seed(seed),
         labels,
@@ -142,17 +142,7 @@ impl<M: Memory> Pair<M> {
         let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
         let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
-        (
-            id,
-            Handle {
-                carrier: Carrier::Udp,
-                at: address(host),
-                labels,
-                payload,
-                key,
-                authentication: self.authentications[host],
-            },
-        )
+        (id, Handle { labels, payload, authentication: self.authentications[host], ..handle(address(host), key) })
     }
 
     /// Lets both nodes work, then advances the clock; returns `false` if it does not advance.
@@ -185,7 +175,7 @@ impl<M: Memory> Pair<M> {
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
         let ends = self.until("a connection", |pair| {
             if sender.is_none() {
-                match pair.nodes[from].connect(&handle, attempt, 0).unwrap() {
+                match pair.nodes[from].connect(&handle, attempt, 0, &[]).unwrap() {
                     Connecting::Wait(id) => attempt = Some(id),
                     Connecting::Done(id) => sender = Some(id),
                 }
@@ -199,7 +189,7 @@ impl<M: Memory> Pair<M> {
 
     pub fn refused(&mut self, from: usize, handle: &Handle) -> Failure {
         let mut attempt = None;
-        self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0) {
+        self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0, &[]) {
             Ok(Connecting::Wait(id)) => {
                 attempt = Some(id);
                 None
