@@ -1,10 +1,11 @@
-//! Access to the maps of loaded BPF programs by the system call bpf(2), so that `tc` is the only external command.
+//! BPF programs at ports: `tc` loads and lists them, and the system call bpf(2) accesses their maps.
 //!
 //! Layouts are those of the kernel's `linux/bpf.h`, whose structures only grow at their ends.
 #![allow(unsafe_code)]
 
+use crate::{TestbedError, programs};
 use std::{
-    io,
+    io::{self, Write},
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
 };
 
@@ -127,8 +128,13 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// Opens a program's array by name.
-    pub(crate) fn open(program: u32, name: &str) -> io::Result<Self> {
+    /// Opens an array of the program at a port by name.
+    pub(crate) fn at_port(program: u32, name: &str, namespace: &str, port: &str) -> Result<Self, TestbedError> {
+        let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
+        Self::open(program, name).map_err(failed)
+    }
+
+    fn open(program: u32, name: &str) -> io::Result<Self> {
         for id in maps(program)? {
             let map = open(MAP_GET_FD_BY_ID, id)?;
             let mut info = MapInfo::default();
@@ -155,6 +161,13 @@ impl Array {
         Ok(value)
     }
 
+    /// Returns the first value as words, from a byte on.
+    pub(crate) fn words(&self, from: usize) -> io::Result<Vec<u64>> {
+        let value = self.first()?;
+        let words = value.get(from..).unwrap_or_default().chunks_exact(8);
+        Ok(words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect())
+    }
+
     /// Sets the first value; fails if it has another size.
     pub(crate) fn set_first(&self, value: &[u8]) -> io::Result<()> {
         if self.value_bytes != value.len() {
@@ -168,6 +181,33 @@ impl Array {
         // call.
         unsafe { bpf(MAP_UPDATE_ELEM, &mut Element { map, pad: 0, key, value: at, flags: 0 }) }.map(drop)
     }
+}
+
+/// Returns the program at a port, whose `side` is `ingress` or `egress`, which needs the `clsact` queueing discipline.
+pub(crate) fn program(namespace: &str, port: &str, side: &str) -> Result<Option<u32>, TestbedError> {
+    let filters = programs::json("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, side])?;
+    let id = filters.iter().find_map(|filter| filter["options"]["prog"]["id"].as_u64());
+    Ok(id.and_then(|id| u32::try_from(id).ok()))
+}
+
+/// Makes room for programs at a port.
+pub(crate) fn prepare(namespace: &str, port: &str) -> Result<(), TestbedError> {
+    programs::run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "").map(drop)
+}
+
+/// Loads an object at a side of a port that has been prepared.
+pub(crate) fn load(object: &[u8], namespace: &str, port: &str, side: &str) -> Result<(), TestbedError> {
+    // A random name: in /tmp another user could have placed a link under a predictable one.
+    let failed = |error| TestbedError::system("writing a program to a temporary file", error);
+    let mut file = tempfile::Builder::new().prefix("anabranch-program-").suffix(".o").tempfile().map_err(failed)?;
+    file.write_all(object).map_err(failed)?;
+    let path = file.path().to_string_lossy();
+    let filter = format!("filter replace dev {port} {side} prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n");
+    programs::run("tc", &["-n", namespace, "-batch", "-"], &filter).map(drop)
+}
+
+pub(crate) fn not_there(namespace: &str, port: &str) -> TestbedError {
+    TestbedError::Input(format!("no program is at port {port} of {namespace}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     net::Net,
     plan::End,
     port_program::{self, Counted},
-    programs::run,
+    programs,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -146,8 +146,7 @@ pub(crate) fn counted(net: &Net, node: usize, other: usize) -> Result<Option<Cou
 }
 
 pub(crate) fn links(net: &Net, node: usize) -> Result<BTreeMap<String, Link>, TestbedError> {
-    let text = run("ip", &["-n", &net.namespace(node), "-j", "link", "show"], "")?;
-    let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let links = programs::json("ip", &["-n", &net.namespace(node), "-j", "link", "show"])?;
     let link = |link: &serde_json::Value| {
         let is_up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
         let note = Note::parse(link["ifalias"].as_str().unwrap_or_default());
@@ -166,9 +165,7 @@ pub(crate) fn has_programs(net: &Net, node: usize, other: usize) -> Result<bool,
 
 /// Returns the root queues of the ports of a node, and the ports with the `clsact` queueing discipline, which programs need.
 fn qdiscs(net: &Net, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<String>), TestbedError> {
-    let namespace = net.namespace(node);
-    let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
-    let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let qdiscs = programs::json("tc", &["-n", &net.namespace(node), "-s", "-j", "qdisc", "show"])?;
     let with_programs = qdiscs.iter().filter(|qdisc| qdisc["kind"].as_str() == Some("clsact"));
     let with_programs = with_programs.filter_map(|qdisc| Some(qdisc["dev"].as_str()?.to_string())).collect();
     let mut ports = BTreeMap::new();

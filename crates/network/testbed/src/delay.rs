@@ -3,7 +3,11 @@
 //! The program at the receiving port of a link redirects packets to a TAP interface beside the port. The forwarder reads them
 //! there, holds them and writes them back. The program at that interface passes them to the port, as if they had just arrived.
 
-use crate::{TestbedError, link_program, net::enter, programs::run};
+use crate::{
+    TestbedError, link_program,
+    net::enter,
+    programs::{json, run},
+};
 use anabranch_units::Time;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -140,8 +144,7 @@ pub(crate) fn remove(namespace: &str, name: &str) -> Result<(), TestbedError> {
 }
 
 fn index(namespace: &str, name: &str) -> Result<u32, TestbedError> {
-    let text = run("ip", &["-n", namespace, "-j", "link", "show", "dev", name], "")?;
-    let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let links = json("ip", &["-n", namespace, "-j", "link", "show", "dev", name])?;
     let index = links.first().and_then(|link| link["ifindex"].as_u64()).and_then(|index| u32::try_from(index).ok());
     index.ok_or_else(|| TestbedError::Input(format!("{namespace} has no interface {name}")))
 }

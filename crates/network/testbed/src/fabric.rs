@@ -2,10 +2,8 @@
 
 use crate::{
     Harm, PortCount, Role, TestbedError, TestbedPlan,
-    counters::{self, Meter, Note},
-    delay::Times,
-    harm::{self, Harms},
-    link_program::Settings,
+    counters::{self, Note},
+    harm::Harms,
     net::Net,
     plan::{Cable, End, burst},
     port_program::{self, Speed},
@@ -14,10 +12,7 @@ use crate::{
 use std::{
     fmt::Write,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Hash fields: source and destination address, protocol, source and destination port, of the outer header.
@@ -34,12 +29,12 @@ pub type Missing = Vec<String>;
 /// Network of namespaces. Dropping it takes it down.
 #[derive(Debug)]
 pub struct Fabric {
-    net: Net,
+    pub(crate) net: Net,
     missing: Missing,
     lacks_programs: bool,
     /// `true` if the network ends with this value.
     owned: bool,
-    harms: Harms,
+    pub(crate) harms: Harms,
 }
 
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -76,10 +71,6 @@ impl Fabric {
     pub(crate) fn of_another(plan: TestbedPlan, prefix: String, missing: Missing) -> Self {
         let lacks_programs = missing.iter().any(|missing| missing.starts_with(LACKS_PROGRAMS));
         Fabric { net: Net { plan, prefix }, missing, lacks_programs, owned: false, harms: Harms::default() }
-    }
-
-    pub(crate) fn prefix(&self) -> &str {
-        &self.net.prefix
     }
 
     /// Returns the plan of the network, without features that this machine lacks.
@@ -296,25 +287,12 @@ impl Fabric {
         counters::read(&self.net, self.lacks_programs)
     }
 
-    pub(crate) fn meter(&self) -> Result<Meter, TestbedError> {
-        Meter::open(&self.net)
-    }
-
     /// Impairs the link from one node to another from now on.
     ///
     /// # Errors
     /// Returns an error if no BPF program can be loaded or a program fails.
     pub fn harm(&self, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
         self.harms.harm(&self.net, from, to, harm)
-    }
-
-    pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<Settings, TestbedError> {
-        harm::prepare(&self.net, from, to)
-    }
-
-    /// Delays a link's packets on a thread of this process. Returns the interface that delayed packets pass.
-    pub(crate) fn prepare_delay(&self, from: usize, to: usize, times: Arc<Times>) -> Result<u32, TestbedError> {
-        self.harms.prepare_delay(&self.net, from, to, times)
     }
 
     /// Cuts a cable. The two switches at the cable remove it from their routes at once; other switches do not notice,

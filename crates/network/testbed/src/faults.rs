@@ -6,6 +6,7 @@ use crate::{
     batch::{Batch, Program},
     counters::Note,
     delay::Times,
+    harm,
     host::be_real_time,
     link_program::{Chances, Settings},
     port_program::Speed,
@@ -14,7 +15,7 @@ use anabranch_backend::Setup;
 use anabranch_topology::{FaultAction, LinkId};
 use anabranch_units::Time;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender},
@@ -49,11 +50,11 @@ struct Direction {
 
 #[derive(Debug)]
 enum Act {
-    /// Commands for the batch of that number.
-    Lines(usize, String),
-    Chances(usize, Chances),
+    /// Commands for a batch.
+    Lines((Program, usize), String),
+    Chances(LinkId, Chances),
     Times(Arc<Times>, [Time; 2]),
-    Speed(usize, u64),
+    Speed(LinkId, u64),
 }
 
 /// Fault at its time, in stages: the operations of a stage run at once, after those of the previous stage.
@@ -110,12 +111,9 @@ struct Faults<'a> {
     /// In order of time.
     steps: Vec<Step>,
     next: usize,
-    batches: Vec<Batch>,
-    batch_of: BTreeMap<(Program, usize), usize>,
-    settings: Vec<Settings>,
-    settings_of: BTreeMap<LinkId, usize>,
-    speeds: Vec<Speed>,
-    speed_of: BTreeMap<LinkId, Option<usize>>,
+    batches: BTreeMap<(Program, usize), Batch>,
+    settings: BTreeMap<LinkId, Settings>,
+    speeds: BTreeMap<LinkId, Speed>,
     delays: BTreeMap<LinkId, (Arc<Times>, u32)>,
 }
 
@@ -128,12 +126,9 @@ impl<'a> Faults<'a> {
             fabric,
             steps: Vec::new(),
             next: 0,
-            batches: Vec::new(),
-            batch_of: BTreeMap::new(),
-            settings: Vec::new(),
-            settings_of: BTreeMap::new(),
-            speeds: Vec::new(),
-            speed_of: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            speeds: BTreeMap::new(),
             delays: BTreeMap::new(),
         };
         if setup.faults.is_empty() {
@@ -177,8 +172,8 @@ impl<'a> Faults<'a> {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         if let FaultAction::Degrade(rate) = fault.action {
             for link in &fault.links {
-                let ((node, other), speed) = (self.ends(*link), self.speed(*link)?);
-                first.extend(speed.map(|speed| Act::Speed(speed, rate.0)));
+                let (node, other) = self.ends(*link);
+                first.extend(self.prepare_speed(*link)?.then_some(Act::Speed(*link, rate.0)));
                 let batch = self.batch(Program::Tc, node)?;
                 first.push(Act::Lines(batch, self.fabric.rate_lines(node, other, rate.0)));
             }
@@ -213,7 +208,8 @@ impl<'a> Faults<'a> {
             let detour = self.delays.get(&link).map_or(0, |(_, index)| *index);
             let now = chances(is, cut, detour);
             if now != chances(was, is_cut(&before, link), detour) {
-                first.push(Act::Chances(self.settings(link)?, now));
+                self.prepare_settings(link)?;
+                first.push(Act::Chances(link, now));
             }
         }
         for node in restored {
@@ -226,36 +222,27 @@ impl<'a> Faults<'a> {
         Ok(vec![first, second])
     }
 
-    fn batch(&mut self, program: Program, node: usize) -> Result<usize, TestbedError> {
-        if let Some(batch) = self.batch_of.get(&(program, node)) {
-            return Ok(*batch);
+    fn batch(&mut self, program: Program, node: usize) -> Result<(Program, usize), TestbedError> {
+        if let Entry::Vacant(vacant) = self.batches.entry((program, node)) {
+            vacant.insert(Batch::start(program, &self.fabric.namespace(node))?);
         }
-        self.batches.push(Batch::start(program, &self.fabric.namespace(node))?);
-        self.batch_of.insert((program, node), self.batches.len() - 1);
-        Ok(self.batches.len() - 1)
+        Ok((program, node))
     }
 
-    fn settings(&mut self, link: LinkId) -> Result<usize, TestbedError> {
-        if let Some(settings) = self.settings_of.get(&link) {
-            return Ok(*settings);
-        }
+    fn prepare_settings(&mut self, link: LinkId) -> Result<(), TestbedError> {
         let (from, to) = self.ends(link);
-        self.settings.push(self.fabric.prepare_harm(from, to)?);
-        self.settings_of.insert(link, self.settings.len() - 1);
-        Ok(self.settings.len() - 1)
+        if let Entry::Vacant(vacant) = self.settings.entry(link) {
+            vacant.insert(harm::prepare(&self.fabric.net, from, to)?);
+        }
+        Ok(())
     }
 
-    fn speed(&mut self, link: LinkId) -> Result<Option<usize>, TestbedError> {
-        if let Some(speed) = self.speed_of.get(&link) {
-            return Ok(*speed);
-        }
+    /// Returns `false` if the link has no virtual queue.
+    fn prepare_speed(&mut self, link: LinkId) -> Result<bool, TestbedError> {
         let (node, other) = self.ends(link);
-        let speed = self.fabric.speed(node, other)?.map(|speed| {
-            self.speeds.push(speed);
-            self.speeds.len() - 1
-        });
-        self.speed_of.insert(link, speed);
-        Ok(speed)
+        let Entry::Vacant(vacant) = self.speeds.entry(link) else { return Ok(true) };
+        let speed = self.fabric.speed(node, other)?;
+        Ok(speed.map(|speed| vacant.insert(speed)).is_some())
     }
 
     fn delay(&mut self, link: LinkId, times: [Time; 2]) -> Result<(Arc<Times>, u32), TestbedError> {
@@ -263,7 +250,7 @@ impl<'a> Faults<'a> {
             return Ok(delay.clone());
         }
         let ((from, to), own) = (self.ends(link), Arc::new(Times::new(times)));
-        let index = self.fabric.prepare_delay(from, to, own.clone())?;
+        let index = self.fabric.harms.prepare_delay(&self.fabric.net, from, to, own.clone())?;
         self.delays.insert(link, (own.clone(), index));
         Ok((own, index))
     }
@@ -303,23 +290,27 @@ impl<'a> Faults<'a> {
     fn make(&mut self) -> Result<usize, TestbedError> {
         let step = &self.steps[self.next];
         self.next += 1;
+        let missing = || TestbedError::Input("a fault was not prepared".into());
         for stage in &step.stages {
             let mut busy = BTreeSet::new();
             for act in stage {
                 match act {
                     Act::Lines(batch, lines) => {
                         // A batch confirms every write with one line, so each write requires a wait before the next one.
+                        let of = self.batches.get_mut(batch).ok_or_else(missing)?;
                         if !busy.insert(*batch) {
-                            self.batches[*batch].wait()?;
+                            of.wait()?;
                         }
-                        self.batches[*batch].write(lines)?;
+                        of.write(lines)?;
                     }
-                    Act::Chances(link, chances) => self.settings[*link].set(*chances)?,
+                    Act::Chances(link, chances) => self.settings[link].set(*chances)?,
                     Act::Times(own, times) => own.set(*times),
-                    Act::Speed(port, rate) => self.speeds[*port].set(*rate)?,
+                    Act::Speed(link, rate) => self.speeds[link].set(*rate)?,
                 }
             }
-            busy.into_iter().try_for_each(|batch| self.batches[batch].wait())?;
+            for batch in busy {
+                self.batches.get_mut(&batch).ok_or_else(missing)?.wait()?;
+            }
         }
         Ok(step.fault)
     }

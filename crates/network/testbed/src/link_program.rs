@@ -3,8 +3,10 @@
 //! It runs behind the queue of the sending port, so that a lost packet has occupied the link. The object is
 //! precompiled, as that of the port program.
 
-use crate::{TestbedError, bpf::Array, programs::run};
-use std::io::Write;
+use crate::{
+    TestbedError,
+    bpf::{self, Array},
+};
 
 /// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("link.bpf.o");
@@ -53,34 +55,21 @@ fn share(chance: u64) -> u64 {
     ((u128::from(chance) * 1_000_000_000 + (1 << 31)) >> 32) as u64
 }
 
-fn program(namespace: &str, port: &str) -> Result<Option<u32>, TestbedError> {
-    let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "ingress"], "")?;
-    let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-    let id = filters.iter().find_map(|filter| filter["options"]["prog"]["id"].as_u64());
-    Ok(id.and_then(|id| u32::try_from(id).ok()))
-}
+const SIDE: &str = "ingress";
 
 /// Returns `true` if the program is at a port, which must have the `clsact` queueing discipline.
 pub(crate) fn is_there(namespace: &str, port: &str) -> Result<bool, TestbedError> {
-    program(namespace, port).map(|program| program.is_some())
+    bpf::program(namespace, port, SIDE).map(|program| program.is_some())
 }
 
 /// Attaches the program to a port if it is missing, and returns its identifier.
 fn attach(namespace: &str, port: &str) -> Result<u32, TestbedError> {
-    // BPF filters need the `clsact` queueing discipline.
-    run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "")?;
-    if let Some(program) = program(namespace, port)? {
+    bpf::prepare(namespace, port)?;
+    if let Some(program) = bpf::program(namespace, port, SIDE)? {
         return Ok(program);
     }
-    let failed = |error| TestbedError::system("writing the link program to a temporary file", error);
-    let mut file = tempfile::Builder::new().prefix("anabranch-link-").suffix(".o").tempfile().map_err(failed)?;
-    file.write_all(OBJECT).map_err(failed)?;
-    let filter = format!(
-        "filter replace dev {port} ingress prio 1 handle 1 bpf da obj \"{}\" sec classifier\n",
-        file.path().to_string_lossy()
-    );
-    run("tc", &["-n", namespace, "-batch", "-"], &filter)?;
-    program(namespace, port)?.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
+    bpf::load(OBJECT, namespace, port, SIDE)?;
+    bpf::program(namespace, port, SIDE)?.ok_or_else(|| bpf::not_there(namespace, port))
 }
 
 #[derive(Debug)]
@@ -89,8 +78,7 @@ pub(crate) struct Settings(Array);
 impl Settings {
     /// Opens the settings of a port, and loads the program if it is missing.
     pub(crate) fn open(namespace: &str, port: &str) -> Result<Self, TestbedError> {
-        let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
-        Array::open(attach(namespace, port)?, "link").map(Settings).map_err(failed)
+        Array::at_port(attach(namespace, port)?, "link", namespace, port).map(Settings)
     }
 
     pub(crate) fn get(&self) -> Result<Chances, TestbedError> {
@@ -116,14 +104,12 @@ pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chanc
 
 /// Returns the counters of the link that arrives at a port, which must have the `clsact` queueing discipline.
 pub(crate) fn harmed(namespace: &str, port: &str) -> Result<Harmed, TestbedError> {
-    let Some(program) = program(namespace, port)? else { return Ok(Harmed::default()) };
+    let Some(program) = bpf::program(namespace, port, SIDE)? else { return Ok(Harmed::default()) };
     let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
-    let value = Array::open(program, "counts").and_then(|array| array.first()).map_err(failed)?;
-    let words: Vec<u64> =
-        value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
+    let words = Array::at_port(program, "counts", namespace, port)?.words(0).map_err(failed)?;
     match words[..] {
         [lost, repeated, damaged] => Ok(Harmed { lost, repeated, damaged }),
-        _ => Err(failed(std::io::Error::other(format!("{} bytes of counts", value.len())))),
+        _ => Err(failed(std::io::Error::other(format!("{} counts", words.len())))),
     }
 }
 

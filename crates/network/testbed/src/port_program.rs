@@ -2,9 +2,13 @@
 //! it, and bpf(2) reads its counters. The object is precompiled, so that building needs neither clang nor headers; a
 //! test compiles the source (`port.bpf.c`) and compares.
 
-use crate::{Queue, TestbedError, bpf::Array, plan::burst, programs::run};
+use crate::{
+    Queue, TestbedError,
+    bpf::{self, Array},
+    plan::burst,
+    programs::run,
+};
 use anabranch_endpoint::header::MAX_HEADER;
-use std::io::Write;
 
 /// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
@@ -51,14 +55,8 @@ pub(crate) fn attach(
     queue: &Queue,
 ) -> Result<(), TestbedError> {
     let object = object(template, rate, mtu, queue)?;
-    // A random name: in /tmp another user could have placed a link under a predictable one.
-    let failed = |error| TestbedError::system("writing the port program to a temporary file", error);
-    let mut file = tempfile::Builder::new().prefix("anabranch-port-").suffix(".o").tempfile().map_err(failed)?;
-    file.write_all(&object).map_err(failed)?;
-    let path = file.path().to_string_lossy();
-    run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "")?;
-    let filter = format!("filter replace dev {port} egress prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n");
-    run("tc", &["-n", namespace, "-batch", "-"], &filter).map(drop)
+    bpf::prepare(namespace, port)?;
+    bpf::load(&object, namespace, port, "egress")
 }
 
 /// Rate of the virtual queue of a port, which can change while packets pass.
@@ -70,8 +68,7 @@ pub(crate) struct Speed {
 
 impl Speed {
     pub(crate) fn open(namespace: &str, port: &str, mtu: u32) -> Result<Self, TestbedError> {
-        let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
-        Ok(Speed { array: Array::open(program(namespace, port)?, "speed").map_err(failed)?, mtu })
+        Ok(Speed { array: Array::at_port(program(namespace, port)?, "speed", namespace, port)?, mtu })
     }
 
     /// Sets the rate to that of the real queue.
@@ -86,11 +83,7 @@ pub(crate) fn detach(namespace: &str, port: &str) -> Result<(), TestbedError> {
 }
 
 fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
-    let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "egress"], "")?;
-    let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-    let id = filters.iter().find_map(|filter| filter["options"]["prog"]["id"].as_u64());
-    let id = id.and_then(|id| u32::try_from(id).ok());
-    id.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
+    bpf::program(namespace, port, "egress")?.ok_or_else(|| bpf::not_there(namespace, port))
 }
 
 /// Returns packets, marked, trimmed and deepest queue; in the test's build also the sums of both queues.
@@ -99,11 +92,9 @@ fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
 /// Returns an error if there is no program or the system denies access to its state.
 pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     let failed = |error| TestbedError::system(format!("reading the counters of port {port} of {namespace}"), error);
-    let state = Array::open(program(namespace, port)?, "port").and_then(|array| array.first()).map_err(failed)?;
-    let words = state.get(COUNTERS..).unwrap_or_default().chunks_exact(8);
-    let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
+    let words = Array::at_port(program(namespace, port)?, "port", namespace, port)?.words(COUNTERS).map_err(failed)?;
     let counters = words.get(..6).and_then(|words| words.try_into().ok());
-    counters.ok_or_else(|| failed(std::io::Error::other(format!("{} bytes of state", state.len()))))
+    counters.ok_or_else(|| failed(std::io::Error::other(format!("{} words of state", words.len()))))
 }
 
 pub(crate) fn counted(namespace: &str, port: &str) -> Result<Counted, TestbedError> {

@@ -67,6 +67,11 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], input: &str) 
     }
 }
 
+/// Runs a program that prints an array of JSON; without one the array is empty.
+pub(crate) fn json(program: &str, arguments: &[&str]) -> Result<Vec<serde_json::Value>, TestbedError> {
+    Ok(serde_json::from_str(&run(program, arguments, "")?).unwrap_or_default())
+}
+
 /// Writes a kernel setting; does nothing if the kernel lacks it.
 pub(crate) fn set(file: &Path, value: &str) -> std::io::Result<()> {
     match std::fs::write(file, value) {

@@ -1,7 +1,9 @@
 //! A scenario's flows on a network of namespaces: one process, one thread per host, the clock of the machine.
 
 use crate::{
-    Fabric, PortCount, TestbedError, TestbedPlan, dropped,
+    Fabric, PortCount, TestbedError, TestbedPlan,
+    counters::Meter,
+    dropped,
     faults::{self, Effect, Go},
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
@@ -41,7 +43,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 5;
 const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
-fn wrong(error: &TestbedError) -> RunError {
+fn wrong(error: TestbedError) -> RunError {
     RunError::Setup(error.to_string())
 }
 
@@ -52,8 +54,8 @@ pub(crate) fn run(
     launch: &Launch<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunRows, RunError> {
-    let plan = TestbedPlan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
-    let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
+    let plan = TestbedPlan::of_setup(setup, wire).map_err(wrong)?;
+    let fabric = Fabric::build(plan).map_err(wrong)?;
     let mut run = Run::new(setup, wire, &fabric)?;
     let destinations = run.destinations(wire)?;
     let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
@@ -103,7 +105,7 @@ impl FaultThread<'_> {
     /// Waits until the thread reports that it is ready or has begun.
     fn effects(&self) -> Result<Vec<Effect>, RunError> {
         let ended = |_| RunError::Failed("the thread of faults has ended".into());
-        self.effects.recv().map_err(ended)?.map_err(|error| wrong(&error))
+        self.effects.recv().map_err(ended)?.map_err(wrong)
     }
 
     fn begin(&self) -> Result<Vec<Effect>, RunError> {
@@ -229,7 +231,7 @@ impl<'a> Run<'a> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut destinations = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
-            let paths = paths(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
+            let paths = paths(wire, self.fabric, from, to).map_err(wrong)?;
             destinations[from as usize].push((self.at[to as usize], paths));
         }
         Ok(destinations)
@@ -252,11 +254,11 @@ impl<'a> Run<'a> {
             let _ = orders[host].send(Order::Connect(others));
         }
         self.wait_for_all(reports, senders.len())?;
-        let meter = self.fabric.meter().map_err(|error| wrong(&error))?;
-        let before = self.fabric.counters().map_err(|error| wrong(&error))?;
+        let meter = Meter::open(&self.fabric.net).map_err(wrong)?;
+        let before = self.fabric.counters().map_err(wrong)?;
         self.took_effect(faults.begin()?);
         let processors = Processors::now();
-        let sent_before = meter.read().map_err(|error| wrong(&error))?;
+        let sent_before = meter.read().map_err(wrong)?;
         let zero = self.elapsed();
         let start = self.clock + Duration::from_nanos(zero.ps() / 1000);
         let _ = faults.go.send(Go::Clock(start));
@@ -302,7 +304,7 @@ impl<'a> Run<'a> {
             }
         };
         // Bytes that left the ports and the elapsed time, read at one moment.
-        let sent = meter.read().map_err(|error| wrong(&error))?;
+        let sent = meter.read().map_err(wrong)?;
         let took = self.elapsed().saturating_sub(zero);
         orders.iter().for_each(|order| drop(order.send(Order::Stop)));
         self.took_effect(faults.end());
@@ -320,7 +322,7 @@ impl<'a> Run<'a> {
                 Err(_) => return Err(RunError::Failed("an endpoint does not end".into())),
             }
         }
-        let after = self.fabric.counters().map_err(|error| wrong(&error))?;
+        let after = self.fabric.counters().map_err(wrong)?;
         let sent: Vec<(u64, u64)> =
             sent_before.iter().zip(&sent).map(|(before, sent)| (sent.0 - before.0, sent.1 - before.1)).collect();
         let links = self.links(&before, &after, &sent, took);

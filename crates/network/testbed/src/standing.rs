@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Write},
     os::unix::{
         fs::{DirBuilderExt, MetadataExt},
         process::CommandExt,
@@ -79,11 +79,8 @@ struct Task {
     action: Action,
 }
 
-#[derive(Serialize, Deserialize)]
-enum Reply<T> {
-    Done(T),
-    Failed(String),
-}
+/// Reply of a process inside: the reason where it has failed.
+type Reply<T> = Result<T, String>;
 
 /// Returns the folder of this user's testbeds. Its files are trusted, so only this user may write to it.
 fn folder() -> Result<PathBuf, TestbedError> {
@@ -235,27 +232,21 @@ fn build_apart(
 }
 
 fn read_reply<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
-    match serde_json::from_str(text) {
-        Ok(Reply::Done(done)) => Ok(done),
-        Ok(Reply::Failed(reason)) => Err(TestbedError::Input(reason)),
+    match serde_json::from_str::<Reply<T>>(text) {
+        Ok(reply) => reply.map_err(TestbedError::Input),
         Err(error) => Err(TestbedError::Input(format!("the process inside the testbed ended early: {error}"))),
     }
 }
 
-fn write_reply<T: Serialize>(reply: &Reply<T>) {
+fn write_reply<T: Serialize>(done: Result<T, TestbedError>) {
     let mut out = std::io::stdout();
-    let _ = writeln!(out, "{}", serde_json::to_string(reply).unwrap_or_default());
+    let reply: Reply<T> = done.map_err(|error| error.to_string());
+    let _ = writeln!(out, "{}", serde_json::to_string(&reply).unwrap_or_default());
     let _ = out.flush();
 }
 
+/// Reads what to do, one line.
 fn read_input<T: for<'a> Deserialize<'a>>() -> Result<T, TestbedError> {
-    let mut text = String::new();
-    let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|error| TestbedError::system("reading what to do", error))?;
-    serde_json::from_str(&text).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
-}
-
-fn read_order() -> Result<Order, TestbedError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     read.map_err(|error| TestbedError::system("reading what to do", error))?;
@@ -264,13 +255,12 @@ fn read_order() -> Result<Order, TestbedError> {
 
 /// Runs the holder: builds what standard input specifies, reports on standard output, and stays until it is killed.
 pub fn hold() {
-    let built = build();
-    let lock = match built {
+    let lock = match build() {
         Ok((standing, fabric, lock)) => {
-            write_reply(&Reply::Done(standing));
+            write_reply(Ok(standing));
             (fabric, lock)
         }
-        Err(error) => return write_reply(&Reply::<RunningTestbed>::Failed(error.to_string())),
+        Err(error) => return write_reply::<RunningTestbed>(Err(error)),
     };
     loop {
         // The first process of a process namespace is the parent of its orphans.
@@ -283,7 +273,7 @@ pub fn hold() {
 }
 
 fn build() -> Result<(RunningTestbed, Fabric, File), TestbedError> {
-    let Order { name, folder, privileges, plan, tied } = read_order()?;
+    let Order { name, folder, privileges, plan, tied } = read_input()?;
     let began = Instant::now();
     // Process identifier as seen from outside: /proc is still that of the outer namespace.
     let holder = fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
@@ -312,7 +302,7 @@ fn build() -> Result<(RunningTestbed, Fabric, File), TestbedError> {
         plan: fabric.plan().clone(),
         missing: fabric.missing().clone(),
         took_s: began.elapsed().as_secs_f64(),
-        prefix: fabric.prefix().into(),
+        prefix: fabric.net.prefix.clone(),
     };
     Ok((standing, fabric, lock))
 }
@@ -356,9 +346,7 @@ pub fn list() -> Result<Vec<RunningTestbed>, TestbedError> {
         }
         match try_lock(&name)? {
             // The lock is free, so the holder was killed.
-            Some(_lock) => {
-                remove_files(&folder, &name);
-            }
+            Some(_lock) => remove_files(&folder, &name),
             None => found.extend(read_state(&path)),
         }
     }
@@ -394,14 +382,21 @@ impl RunningTestbed {
     /// # Errors
     /// Returns an error if there is no such node.
     pub fn exec(&self, node: &str, words: &[OsString]) -> Result<Command, TestbedError> {
-        self.plan.node(node)?;
         let mut command = space::beside(self.holder, self.privileges)?;
-        command.arg("ip").args(["netns", "exec", &format!("{}{node}", self.prefix)]);
+        command.arg("ip");
+        self.add_words(&mut command, node, words)?;
+        Ok(command)
+    }
+
+    /// Appends the words after `ip` of a command in the namespace of a node, with the current working directory.
+    fn add_words(&self, command: &mut Command, node: &str, words: &[OsString]) -> Result<(), TestbedError> {
+        self.plan.node(node)?;
+        command.args(["netns", "exec", &format!("{}{node}", self.prefix)]);
         if let Ok(here) = std::env::current_dir() {
             command.arg("env").arg("-C").arg(here);
         }
         command.args(words);
-        Ok(command)
+        Ok(())
     }
 
     /// Runs a command in the namespace of a node, with the current working directory, and forwards signals to it. Returns its
@@ -410,13 +405,8 @@ impl RunningTestbed {
     /// # Errors
     /// Returns an error if there is no such node or the command cannot be started.
     pub fn run(&self, node: &str, words: &[OsString]) -> Result<i32, TestbedError> {
-        self.plan.node(node)?;
         let mut command = programs::command("ip")?;
-        command.args(["netns", "exec", &format!("{}{node}", self.prefix)]).env(space::INSIDE, "1");
-        if let Ok(here) = std::env::current_dir() {
-            command.arg("env").arg("-C").arg(here);
-        }
-        command.args(words);
+        self.add_words(command.env(space::INSIDE, "1"), node, words)?;
         space::join(self.holder, self.privileges)?;
         foreground::run(&mut command).map_err(|error| TestbedError::system("running `ip`", error))
     }
@@ -443,14 +433,10 @@ impl RunningTestbed {
 
 /// Runs the operation that standard input specifies, in a process inside a testbed.
 pub fn act() {
-    let done = read_input().and_then(|Task { standing, action }| {
+    write_reply(read_input().and_then(|Task { standing, action }| {
         let fabric = Fabric::of_another(standing.plan, standing.prefix, standing.missing);
         perform(&fabric, &action)
-    });
-    match done {
-        Ok(counts) => write_reply(&Reply::Done(counts)),
-        Err(error) => write_reply(&Reply::<Vec<PortCount>>::Failed(error.to_string())),
-    }
+    }));
 }
 
 fn perform(fabric: &Fabric, action: &Action) -> Result<Vec<PortCount>, TestbedError> {

@@ -1,10 +1,10 @@
 //! Impairments of links: shares within binomial bounds, delays by their amounts.
 
-use crate::common::{apart, best_of_three, build, plain, plan};
+use crate::common::{address, apart, best_of_three, build, plain, plan, socket};
 use anabranch_testbed::{Fabric, Harm, PortCount, TestbedError};
 use anabranch_testkit::skip;
 use std::{
-    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    net::{SocketAddrV4, UdpSocket},
     time::{Duration, Instant},
 };
 
@@ -21,17 +21,8 @@ struct Two {
 
 fn two() -> Two {
     let fabric = build(plan(1, 1, "500Mbps", 1500, plain()));
-    let socket = |host: &str| {
-        let node = fabric.plan().node(host).unwrap();
-        let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 9000)).unwrap()).unwrap();
-        let large = 8 << 20;
-        let forced = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &large);
-        forced.or_else(|_| nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &large)).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
-        socket
-    };
-    let (here, there) = (socket("host0"), socket("host1"));
-    let to = SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node("host1").unwrap()].address, 9000);
+    let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
+    let to = address(&fabric, "host1", 9000);
     let two = Two { fabric, here, there, to };
     // The first packet resolves the neighbours' addresses.
     two.here.send_to(&[0; 100], two.to).unwrap();

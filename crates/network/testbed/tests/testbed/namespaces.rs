@@ -1,6 +1,6 @@
 //! The network of namespaces: reachability, paths over switches, rates, and effects of faults.
 
-use crate::common::{apart, best_of_three, build, plain, plan};
+use crate::common::{address, apart, best_of_three, build, plain, plan, socket};
 use anabranch_testbed::{Fabric, Marking, Queue, Role};
 use anabranch_testkit::skip;
 use anabranch_wire::{
@@ -15,21 +15,6 @@ use std::{
 
 /// Bytes of Ethernet, IPv4 and UDP headers.
 const HEADERS: u64 = 42;
-
-fn socket(fabric: &Fabric, host: &str, port: u16) -> UdpSocket {
-    let node = fabric.plan().node(host).unwrap();
-    let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).unwrap();
-    // A large buffer, so that packets that crossed the network are not lost here.
-    let large = 8 << 20;
-    let forced = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &large);
-    forced.or_else(|_| nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &large)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    socket
-}
-
-fn address(fabric: &Fabric, host: &str, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node(host).unwrap()].address, port)
-}
 
 fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
     let plan = fabric.plan();

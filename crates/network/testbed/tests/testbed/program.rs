@@ -1,10 +1,9 @@
 //! The port program: the shipped object matches its source, and its virtual queue matches the real one.
 
-use crate::common::{apart, build, plan};
+use crate::common::{address, apart, build, plan, socket};
 use anabranch_testbed::{Queue, link_program, port_program};
 use anabranch_testkit::skip;
 use std::{
-    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
@@ -83,9 +82,7 @@ fn the_virtual_queue_is_the_real_one() {
         if let Err(error) = fabric.replace_program(leaf, spine, 40_000_000, &object) {
             return skip(error, "run as root on a kernel with BTF");
         }
-        let host = plan.node("host0").unwrap();
-        let socket = fabric.within(host, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 9000)).unwrap()).unwrap();
-        let to = SocketAddrV4::new(plan.nodes[plan.node("host1").unwrap()].address, 9000);
+        let (socket, to) = (socket(&fabric, "host0", 9000), address(&fabric, "host1", 9000));
         // Bursts of 120 kB every 30 ms: 32 Mbit/s on 40, so that the queue fills and empties.
         let (began, payload) = (Instant::now(), [1; 1400]);
         for burst in 0..50u32 {

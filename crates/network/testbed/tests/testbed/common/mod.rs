@@ -8,6 +8,14 @@ use anabranch_settings::Raw;
 use anabranch_testbed::{Fabric, Queue, TestbedError, TestbedPlan};
 use anabranch_testkit::has_no_testbed;
 use anabranch_topology::TopologyParameters;
+use nix::sys::socket::{
+    setsockopt,
+    sockopt::{RcvBuf, RcvBufForce},
+};
+use std::{
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    time::Duration,
+};
 
 pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) -> TestbedPlan {
     let mut parameters = TopologyParameters::named("leaf-spine").unwrap();
@@ -35,6 +43,20 @@ pub(crate) fn build(plan: TestbedPlan) -> Fabric {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// A socket at a host, with a large buffer, so that packets that crossed the network are not lost there.
+pub(crate) fn socket(fabric: &Fabric, host: &str, port: u16) -> UdpSocket {
+    let node = fabric.plan().node(host).unwrap();
+    let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).unwrap();
+    let large = 8 << 20;
+    setsockopt(&socket, RcvBufForce, &large).or_else(|_| setsockopt(&socket, RcvBuf, &large)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+pub(crate) fn address(fabric: &Fabric, host: &str, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node(host).unwrap()].address, port)
 }
 
 /// Repeats a measurement that other load may disturb up to three times, until one attempt succeeds.
