@@ -63,8 +63,8 @@ pub struct RankPlace {
     pub channel: usize,
     /// Rank of the peer.
     pub peer: usize,
-    /// Handle, two hexadecimal digits per byte.
-    pub handle: String,
+    /// Handle.
+    pub handle: Vec<u8>,
 }
 
 /// A message as recorded by its sender or its receiver.
@@ -108,13 +108,8 @@ pub struct TransportCounters {
 impl From<DeliveryCounters> for TransportCounters {
     fn from(counters: DeliveryCounters) -> Self {
         let DeliveryCounters { packets, retransmitted, timeouts, moves, paths } = counters;
-        TransportCounters {
-            packets,
-            retransmitted,
-            timeouts,
-            moves,
-            paths: paths.iter().map(|word| word.count_ones()).sum(),
-        }
+        let paths = paths.iter().map(|word| word.count_ones()).sum();
+        TransportCounters { packets, retransmitted, timeouts, moves, paths }
     }
 }
 
@@ -165,17 +160,6 @@ pub enum Report {
     },
     /// Everything is closed.
     Closed,
-}
-
-fn hex(handle: &Handle) -> String {
-    handle.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Handle> {
-    let bytes: Vec<u8> = (0..text.len() / 2)
-        .map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok())
-        .collect::<Option<_>>()?;
-    bytes.try_into().ok()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -274,22 +258,16 @@ fn process() -> i32 {
 }
 
 fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, RankError> {
-    let known =
-        |rank: &mut Option<Rank>| rank.take().ok_or_else(|| RankError::Protocol("an order before the first".into()));
+    let none = || RankError::Protocol("an order before the first".into());
     match order {
         Order::Begin(job) => {
             let (new, report) = Rank::begin(job)?;
             *rank = Some(new);
             Ok(report)
         }
-        Order::End => known(rank)?.close().map(|()| Report::Closed),
-        Order::Connect(places) => rank.as_mut().map_or_else(
-            || Err(RankError::Protocol("an order before the first".into())),
-            |rank| rank.connect(&places).map(|()| Report::Connected),
-        ),
-        Order::Go => {
-            rank.as_mut().map_or_else(|| Err(RankError::Protocol("an order before the first".into())), Rank::run)
-        }
+        Order::End => rank.take().ok_or_else(none)?.close().map(|()| Report::Closed),
+        Order::Connect(places) => rank.as_mut().ok_or_else(none)?.connect(&places).map(|()| Report::Connected),
+        Order::Go => rank.as_mut().ok_or_else(none)?.run(),
     }
 }
 
@@ -314,7 +292,7 @@ impl Rank {
             for peer in from {
                 let (handle, listener) = plugin.listen(number as c_int % devices)?;
                 listeners.push((number, peer, listener));
-                places.push(RankPlace { channel: number, peer, handle: hex(&handle) });
+                places.push(RankPlace { channel: number, peer, handle: handle.to_vec() });
             }
             let done = vec![false; program.len()];
             channels.push(Channel { program, done, senders: BTreeMap::new(), receivers: BTreeMap::new() });
@@ -325,10 +303,10 @@ impl Rank {
     }
 
     fn connect(&mut self, places: &[RankPlace]) -> Result<(), RankError> {
-        let mut requested = Vec::new();
-        for place in places {
-            let handle = unhex(&place.handle).ok_or_else(|| RankError::Protocol("invalid handle".into()))?;
-            requested.push((place.channel, place.peer, handle));
+        let mut requested: Vec<(usize, usize, Handle)> = Vec::new();
+        for RankPlace { channel, peer, handle } in places {
+            let handle = handle.as_slice().try_into().map_err(|_| RankError::Protocol("invalid handle".into()))?;
+            requested.push((*channel, *peer, handle));
         }
         let mut waiting: Vec<(usize, usize, Opaque)> = self.listeners.clone();
         let began = Instant::now();

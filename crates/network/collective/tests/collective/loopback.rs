@@ -1,11 +1,13 @@
 //! Verified collectives over our plugin and the loopback interface.
 
-use crate::common::{self, Test, fine, is_invalid_usage, others_report_the_failure, plugin};
+use crate::common::{
+    self, Test, fine, is_invalid_usage, others_report_the_failure, plugin, waits_for_a_suspended_rank,
+};
 use anabranch_collective::{
     plan::{CollectiveKind, KINDS},
     plugin::{Plugin, VERSIONS},
     rank::Element,
-    run::{InjectedFailure, Settings},
+    run::Settings,
 };
 use std::time::Duration;
 
@@ -56,28 +58,14 @@ fn rows_of_messages() {
 
 /// A round takes half a second at 2 Gbit/s at least.
 fn a_rank_is_killed() {
-    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(100), pause: None };
-    let of = Settings {
-        injected_failure: Some(injected_failure),
-        rounds: 1,
-        bytes: 3 << 25,
-        ..settings(CollectiveKind::Ring, 3)
-    };
-    others_report_the_failure(&of);
+    let of = Settings { bytes: 3 << 25, ..settings(CollectiveKind::Ring, 3) };
+    others_report_the_failure(of, Duration::from_millis(100));
 }
 
 /// A round takes 90 ms at least.
 fn suspended_rank_does_not_stop_the_job() {
-    let pause = Some(Duration::from_secs(1));
-    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(10), pause };
-    let outcome = fine(&Settings {
-        injected_failure: Some(injected_failure),
-        rounds: 1,
-        bytes: 3 << 23,
-        ..settings(CollectiveKind::Ring, 3)
-    });
-    let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
-    assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
+    let of = Settings { bytes: 3 << 23, ..settings(CollectiveKind::Ring, 3) };
+    waits_for_a_suspended_rank(of, Duration::from_millis(10));
 }
 
 fn ranks_of_another_packet_size() {

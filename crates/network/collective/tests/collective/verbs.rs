@@ -2,14 +2,14 @@
 //! Tests that need a C compiler and libibverbs-dev run with `--ignored`.
 
 use crate::{
-    common::{self, Test, is_invalid_usage, others_report_the_failure, own_name, plugin},
+    common::{self, Test, is_invalid_usage, others_report_the_failure, own_name, plugin, waits_for_a_suspended_rank},
     fake::Machine,
 };
 use anabranch_collective::{
     plan::{CollectiveKind, KINDS},
     plugin::{Plugin, VERSIONS},
     rank::Element,
-    run::{InjectedFailure, Outcome, Settings},
+    run::{Outcome, Settings},
 };
 use nccl_net_anabranch::handle::{Authentication, Carrier, Handle};
 use std::{
@@ -60,27 +60,15 @@ fn messages_are_lost() {
 /// A round takes a second at 200 Mbit/s at least.
 fn a_rank_is_killed() {
     let machine = Machine::with_library("killed");
-    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(200), pause: None };
-    let of = Settings {
-        injected_failure: Some(injected_failure),
-        bytes: 24 << 20,
-        ..settings(&machine, CollectiveKind::Ring, 3)
-    };
-    others_report_the_failure(&of);
+    let of = Settings { bytes: 24 << 20, ..settings(&machine, CollectiveKind::Ring, 3) };
+    others_report_the_failure(of, Duration::from_millis(200));
 }
 
 /// A round takes 200 ms at least.
 fn suspended_rank_does_not_stop_the_job() {
     let machine = Machine::with_library("still");
-    let pause = Some(Duration::from_secs(1));
-    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(20), pause };
-    let outcome = fine(&Settings {
-        injected_failure: Some(injected_failure),
-        bytes: 4 << 20,
-        ..settings(&machine, CollectiveKind::Ring, 3)
-    });
-    let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
-    assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
+    let of = Settings { bytes: 4 << 20, ..settings(&machine, CollectiveKind::Ring, 3) };
+    waits_for_a_suspended_rank(of, Duration::from_millis(20));
 }
 
 fn ranks_of_two_datapaths() {

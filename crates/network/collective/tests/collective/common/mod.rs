@@ -3,9 +3,13 @@
 use anabranch_collective::{
     plan::CollectiveKind,
     rank::{self, Element},
-    run::{self, JobError, Outcome, Settings},
+    run::{self, InjectedFailure, JobError, Outcome, Settings},
 };
-use std::{path::PathBuf, sync::atomic::AtomicBool, time::Instant};
+use std::{
+    path::PathBuf,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -46,9 +50,18 @@ pub fn fine(settings: &Settings) -> Outcome {
     outcome
 }
 
+/// Suspends rank 1 of three for a second: the job goes on.
+pub fn waits_for_a_suspended_rank(of: Settings, after: Duration) {
+    let injected_failure = Some(InjectedFailure { rank: 1, after, pause: Some(Duration::from_secs(1)) });
+    let outcome = fine(&Settings { injected_failure, ..of });
+    let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
+    assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
+}
+
 /// Kills rank 1 of three: the others detect it in time, report it, and close.
-pub fn others_report_the_failure(settings: &Settings) {
-    let outcome = run::run(settings, &NEVER, &mut |_| ()).expect("an outcome");
+pub fn others_report_the_failure(of: Settings, after: Duration) {
+    let injected_failure = Some(InjectedFailure { rank: 1, after, pause: None });
+    let outcome = run::run(&Settings { injected_failure, ..of }, &NEVER, &mut |_| ()).expect("an outcome");
     let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
     ranks.sort_unstable();
     assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
