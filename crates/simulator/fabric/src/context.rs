@@ -15,17 +15,11 @@ use crate::{
     snapshots::Snapshots,
     stall::StallCheck,
 };
+use anabranch_backend::RunError;
 use anabranch_topology::Routes;
 use anabranch_units::Time;
 use anabranch_workload::TriggerId;
 use std::sync::Arc;
-
-/// Reason why a run had to stop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Invariant(String),
-    Input(String),
-}
 
 /// State that all partitions of a run write to.
 #[derive(Debug)]
@@ -69,7 +63,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) now: u64,
     /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
-    pub(crate) failure: Option<Failure>,
+    /// Reason why the run has to stop.
+    pub(crate) failure: Option<RunError>,
     /// Complete bytes of the groups that have ended here.
     pub(crate) ended_bytes: CompleteBytes,
     /// Queue pairs and memory of the NICs.
@@ -134,13 +129,13 @@ impl<'a> Ctx<'a> {
     #[cold]
     pub(crate) fn fail(&mut self, now: u64, message: String) {
         let now = Time::from_ps(now);
-        self.failure.get_or_insert(Failure::Invariant(format!("at {now}: {message}")));
+        self.failure.get_or_insert(RunError::Invariant(format!("at {now}: {message}")));
     }
 
     /// Records an error of the input that only shows while running.
     #[cold]
     pub(crate) fn mistake(&mut self, message: String) {
         let now = Time::from_ps(self.now);
-        self.failure.get_or_insert(Failure::Input(format!("at {now}: {message}")));
+        self.failure.get_or_insert(RunError::Setup(format!("at {now}: {message}")));
     }
 }

@@ -56,11 +56,9 @@ pub(crate) enum Event {
 /// Low bits of an order that hold the entity; the kind is above them.
 const ENTITY_BITS: u32 = 29;
 pub(crate) const MAX_ENTITIES: u32 = 1 << ENTITY_BITS;
-/// Triggers that a payload can hold; the stage is above the number.
-pub(crate) const MAX_TRIGGERS: u32 = 1 << STAGE_SHIFT;
+/// Triggers, or flows over scale-up, that a payload can hold; the stage or step is above the number.
+pub(crate) const MAX_STAGED: u32 = 1 << STAGE_SHIFT;
 const STAGE_SHIFT: u32 = 30;
-/// Flows that a payload can hold with a step above their number.
-pub(crate) const MAX_SCALE_UP_FLOWS: u32 = 1 << STAGE_SHIFT;
 /// Timers of a scheme that a payload can hold; the load balancer is above the number.
 pub(crate) const MAX_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
 const BALANCER_SHIFT: u32 = 26;
@@ -150,21 +148,12 @@ impl Event {
             },
             FLOW_TIMER => Event::FlowTimer { host: HostId(entity), flow: FlowId(payload) },
             TRIGGER => {
-                let stage = match payload >> STAGE_SHIFT {
-                    0 => Stage::Activated,
-                    1 => Stage::Begins,
-                    _ => Stage::Fires,
-                };
-                Event::Trigger { home: HostId(entity), trigger: payload & (MAX_TRIGGERS - 1), stage }
+                let stage = [Stage::Activated, Stage::Begins, Stage::Fires][(payload >> STAGE_SHIFT) as usize];
+                Event::Trigger { home: HostId(entity), trigger: payload & (MAX_STAGED - 1), stage }
             }
             SCALE_UP => {
-                let step = match payload >> STAGE_SHIFT {
-                    0 => Step::FirstByte,
-                    1 => Step::LastByte,
-                    _ => Step::Acknowledged,
-                };
-                let flow = FlowId(payload & (MAX_SCALE_UP_FLOWS - 1));
-                Event::ScaleUp { host: HostId(entity), flow, step }
+                let step = [Step::FirstByte, Step::LastByte, Step::Acknowledged][(payload >> STAGE_SHIFT) as usize];
+                Event::ScaleUp { host: HostId(entity), flow: FlowId(payload & (MAX_STAGED - 1)), step }
             }
             _ => Event::Start { host: HostId(entity), flow: FlowId(payload) },
         }
@@ -190,10 +179,10 @@ mod tests {
                 all.push(Event::Start { host, flow });
             }
             for stage in [Stage::Activated, Stage::Begins, Stage::Fires] {
-                all.push(Event::Trigger { home: host, trigger: MAX_TRIGGERS - 1, stage });
+                all.push(Event::Trigger { home: host, trigger: MAX_STAGED - 1, stage });
             }
             for step in [Step::FirstByte, Step::LastByte, Step::Acknowledged] {
-                all.push(Event::ScaleUp { host, flow: FlowId(MAX_SCALE_UP_FLOWS - 1), step });
+                all.push(Event::ScaleUp { host, flow: FlowId(MAX_STAGED - 1), step });
             }
             for balancer in [0, 63] {
                 all.push(Event::SchemeTimer { switch, balancer, number: MAX_SCHEME_TIMERS - 1 });

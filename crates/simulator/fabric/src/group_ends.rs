@@ -3,7 +3,11 @@
 //! A partition contributes what its hosts counted of a group when the group that takes over the hosts starts there, or at
 //! the end of the run. The last contribution turns the whole into rows.
 
-use crate::{ids::FlowId, plan::Plan};
+use crate::{
+    host::{NEVER, Received, Sent},
+    ids::FlowId,
+    plan::Plan,
+};
 use anabranch_backend::{FlowOutcome, Setup, UnlistedJob};
 use anabranch_outcome::{FlowCounters, JobRows};
 use std::{collections::BTreeMap, sync::Mutex};
@@ -22,18 +26,14 @@ struct OfTemplate {
     partial: BTreeMap<u32, Partial>,
 }
 
+pub(crate) fn whole((outcome, counters): (FlowOutcome, FlowCounters)) -> FlowOutcome {
+    FlowOutcome { metrics: counters.into(), ..outcome }
+}
+
 /// Groups of all templates of a run.
 #[derive(Debug)]
 pub(crate) struct GroupEnds {
     templates: Vec<Mutex<OfTemplate>>,
-}
-
-/// Records of the flows of a group in a partition.
-pub(crate) trait GroupRecords {
-    /// Sets the times at the sender of a flow and returns its counts there.
-    fn sent(&self, flow: FlowId, outcome: &mut FlowOutcome) -> FlowCounters;
-    /// Sets the time at the receiver of a flow and returns its counts there, and the unique bytes that it had.
-    fn received(&self, flow: FlowId, outcome: &mut FlowOutcome) -> (FlowCounters, u64);
 }
 
 /// Bytes of complete flows: unique ones that receivers had, and those of the flows.
@@ -49,14 +49,15 @@ impl GroupEnds {
         GroupEnds { templates: (0..setup.flows.templates.len()).map(of).collect() }
     }
 
-    /// Adds what the hosts of partition `me` counted for the flows of a group, and returns their complete bytes. `records` has
-    /// the flows that its hosts send and those that they receive.
+    /// Adds what the hosts of partition `me` counted for the flows of a group, and returns their complete bytes. `sent` and
+    /// `received` return the records of the flows that its hosts send and receive.
     pub(crate) fn contribute(
         &self,
         plan: &Plan<'_>,
         me: u16,
         (template, group): (usize, u32),
-        records: &impl GroupRecords,
+        sent: impl Fn(FlowId) -> Sent,
+        received: impl Fn(FlowId) -> Received,
     ) -> CompleteBytes {
         let set = plan.flows;
         let of = &set.templates[template];
@@ -75,15 +76,15 @@ impl GroupEnds {
             Partial { outcomes, missing: owners.len() as u32 }
         });
         for (number, flow) in (first..).zip(of.of_ranks()) {
-            let (outcome, counters) = &mut entry.outcomes[(number - first) as usize];
+            let outcome = &mut entry.outcomes[(number - first) as usize];
             if is_mine[flow.src as usize] {
-                counters.merge(&records.sent(FlowId(number), outcome));
+                sent(FlowId(number)).add_to(outcome);
             }
             if is_mine[flow.dst as usize] {
-                let (of_receiver, unique) = records.received(FlowId(number), outcome);
-                counters.merge(&of_receiver);
-                if outcome.received.is_some() {
-                    bytes.unique += unique;
+                let received = received(FlowId(number));
+                received.add_to(outcome);
+                if received.done != NEVER {
+                    bytes.unique += received.received_bytes;
                     bytes.size += flow.size;
                 }
             }
@@ -92,8 +93,6 @@ impl GroupEnds {
         if entry.missing == 0
             && let Some(Partial { outcomes, .. }) = partial.remove(&group)
         {
-            let whole =
-                |(outcome, counters): (FlowOutcome, FlowCounters)| FlowOutcome { metrics: counters.into(), ..outcome };
             let outcomes: Vec<FlowOutcome> = outcomes.into_iter().map(whole).collect();
             rows.add(plan.setup, group, &outcomes);
         }

@@ -95,7 +95,7 @@ impl<'a> Partition<'a> {
     }
 
     pub(crate) fn trigger_memory(&self) -> usize {
-        if self.cx.plan.flows.templates.is_empty() { 0 } else { self.triggers.memory() }
+        if self.cx.plan.flows.templates.is_empty() { 0 } else { self.triggers.states.memory() }
     }
 
     /// Schedules the next start in a cell. Flows are sorted by start time, so one pending start event per cell is enough.
@@ -150,7 +150,7 @@ impl<'a> Partition<'a> {
                 self.last_planned = self.last_planned.max(event.time);
                 if let Some((template, group)) = self.triggers.ended_by(cx.plan, trigger) {
                     self.hosts.end_group(cx, template, group);
-                    self.triggers.end(template, group);
+                    self.triggers.states.end(template, group);
                 }
                 self.triggers.on_event(cx, trigger, stage);
             }
@@ -182,7 +182,7 @@ impl<'a> Partition<'a> {
         let Partition { cx, hosts, skips, last_planned, .. } = self;
         let check = cx.shared.skips.as_ref().expect("a run that skips");
         if skips.next(check, time) <= time {
-            let disturbed = hosts.last_end().max(*last_planned);
+            let disturbed = hosts.receivers.last_end.max(*last_planned);
             let here = Here { me: cx.me, hosts, disturbed, planned: cx.planned };
             if skips.step(cx.plan, check, time, here) {
                 return true;
@@ -344,12 +344,12 @@ impl<'a> Partition<'a> {
 
     /// Returns the time of the last progress: new data at a receiver, a start, a trigger or a computation.
     pub(crate) fn progress(&self) -> u64 {
-        self.last_planned.max(self.hosts.last_data())
+        self.last_planned.max(self.hosts.receivers.last_data)
     }
 
     /// Returns the number of flows whose senders here have finished.
     pub(crate) fn finished(&self) -> u64 {
-        self.hosts.counters().finished + self.scale_up.finished
+        self.hosts.nics.counters.finished + self.scale_up.finished
     }
 
     /// Returns `true` if the run ends though events are left.
@@ -421,7 +421,7 @@ impl anabranch_engine::Partition for Partition<'_> {
             (self.cx.tables, self.cx.routes) = (tables, &tables.routes);
             self.cx.paths.forget_live();
             self.switches.on_tables_changed(&self.cx);
-            self.hosts.on_tables_changed(&self.cx, time);
+            self.hosts.nics.on_tables_changed(&self.cx, time);
             self.tables_applied += 1;
         }
         if let Some(snapshots) = &self.cx.shared.snapshots

@@ -2,7 +2,7 @@
 
 use crate::{
     arena::{Arena, Attribution, Packets, TooManyPackets},
-    context::{Ctx, Failure, Shared},
+    context::{Ctx, Shared},
     partition::Partition,
     plan::{How, Plan},
     results::{End, collect, deadlock},
@@ -79,11 +79,8 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         })
     });
     let wall_seconds = started.elapsed().as_secs_f64();
-    if let Some(failure) = partitions.iter().find_map(|partition| partition.cx.failure.clone()) {
-        return Err(match failure {
-            Failure::Invariant(message) => RunError::Invariant(message),
-            Failure::Input(message) => RunError::Setup(message),
-        });
+    if let Some(failure) = partitions.iter_mut().find_map(|partition| partition.cx.failure.take()) {
+        return Err(failure);
     }
     let finished: u64 = partitions.iter().map(Partition::finished).sum();
     let all_done = finished == flows_total;
@@ -126,8 +123,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     // A run with a set end does not count as ended by the time limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle && stalled.is_none();
     for Ctx { series, ports, .. } in partitions.iter().map(|partition| &partition.cx) {
-        hold(plan, &ports.queues.packets, series.last_bytes(simulated.ps()), simulated.ps())
-            .map_err(RunError::Setup)?;
+        hold(plan, &ports.queues.packets, series.last_bytes(simulated.ps()), simulated.ps())?;
     }
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
     let end =

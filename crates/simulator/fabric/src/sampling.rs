@@ -2,7 +2,7 @@
 
 use crate::{
     arena::Packets,
-    context::{Ctx, Failure},
+    context::Ctx,
     host::{Hosts, sample_sender},
     ids::{FlowId, PortId},
     measure::{
@@ -12,6 +12,7 @@ use crate::{
     port::Ports,
     switch::Switches,
 };
+use anabranch_backend::RunError;
 use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::{Bytes, Time};
 
@@ -40,14 +41,14 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
 }
 
 /// Accounts for `bytes`; fails where the series and packets of all partitions exceed the memory limit.
-pub(crate) fn hold(plan: &Plan<'_>, packets: &Packets, bytes: u64, now: u64) -> Result<(), String> {
+pub(crate) fn hold(plan: &Plan<'_>, packets: &Packets, bytes: u64, now: u64) -> Result<(), RunError> {
     let Some(limit) = packets.hold_series(bytes) else { return Ok(()) };
-    Err(format!(
+    Err(RunError::Setup(format!(
         "measure.series_interval: found {}: at {} the time series of this run exceed {}, what the memory limit leaves for them and packets (`memory_limit` of [run], else this machine, its control group or `ulimit -v`); use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
         plan.measure.series_interval,
         Time::from_ps(now),
         Bytes(limit).rounded()
-    ))
+    )))
 }
 
 /// Returns the ports of a switch that lead to switches no lower than itself.
@@ -69,8 +70,8 @@ fn narrow(count: u64) -> u32 {
 pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
     let now = cx.series.next();
     let bytes = cx.series.last_bytes(now);
-    if let Err(message) = hold(cx.plan, &cx.ports.queues.packets, bytes, now) {
-        cx.failure.get_or_insert(Failure::Input(message));
+    if let Err(error) = hold(cx.plan, &cx.ports.queues.packets, bytes, now) {
+        cx.failure.get_or_insert(error);
     }
     let Ctx { plan, ports, series, .. } = cx;
     let number = series.sample(start);

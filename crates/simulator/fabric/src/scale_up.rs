@@ -8,7 +8,7 @@
 use crate::{
     context::Ctx,
     event::{Event, Step},
-    host::NEVER,
+    host::{NEVER, known},
     ids::{FlowId, HostId},
     plan::Plan,
 };
@@ -68,7 +68,7 @@ pub(crate) struct ScaleUp {
     /// Per GPU; unused for those of other partitions.
     pub(crate) gpus: Vec<GpuPort>,
     /// Per flow over scale-up.
-    records: Vec<Record>,
+    pub(crate) records: Vec<Record>,
     /// Bytes of messages that GPUs here have started to send, and of those that they have received.
     pub(crate) injected: u64,
     pub(crate) delivered: u64,
@@ -146,10 +146,6 @@ impl ScaleUp {
         }
     }
 
-    pub(crate) fn record(&self, number: usize) -> &Record {
-        &self.records[number]
-    }
-
     pub(crate) fn memory(&self) -> usize {
         self.gpus.capacity() * size_of::<GpuPort>() + self.records.capacity() * size_of::<Record>()
     }
@@ -158,7 +154,6 @@ impl ScaleUp {
 impl Record {
     /// Combines the times at the sender with those at the receiver.
     pub(crate) fn with_receiver(self, other: &Record) -> [Option<Time>; 4] {
-        let known = |time: u64| (time != NEVER).then(|| Time::from_ps(time));
         [known(self.started), known(self.first_sent), known(other.received), known(self.done)]
     }
 }

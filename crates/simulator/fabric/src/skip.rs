@@ -42,12 +42,10 @@ pub(crate) struct SkipCheck {
 impl SkipCheck {
     /// Creates the check of a run; `None` where nothing is skipped.
     pub(crate) fn new(plan: &Plan<'_>) -> Option<Self> {
-        let faults = plan.faults_by_time.iter().map(|(at, _)| *at);
-        let changes = faults.chain(plan.tables.iter().map(|tables| tables.from));
         let flows = || plan.flows.flows.iter().map(|_| AtomicU64::new(0)).collect();
         Some(SkipCheck {
             interval: plan.skip_interval?,
-            last_change: changes.filter(|at| *at < plan.time_limit.ps()).max().unwrap_or(0),
+            last_change: plan.last_change(),
             time_limit: plan.time_limit.ps(),
             mtu: plan.wire_mtu - u64::from(plan.data_overhead),
             published: (0..plan.cells.partitions).map(|_| Published::default()).collect(),

@@ -29,12 +29,10 @@ pub(crate) struct StallCheck {
 impl StallCheck {
     /// Creates the check of a run; `None` where it cannot stall: without timeouts it ends by itself.
     pub(crate) fn new(plan: &Plan<'_>) -> Option<Self> {
-        let faults = plan.faults_by_time.iter().map(|(at, _)| *at);
-        let changes = faults.chain(plan.tables.iter().map(|tables| tables.from));
         let published = || (0..plan.cells.partitions).map(|_| Published::default()).collect();
         Some(StallCheck {
             span: plan.stall_span?,
-            last_change: changes.filter(|at| *at < plan.time_limit.ps()).max().unwrap_or(0),
+            last_change: plan.last_change(),
             published: [published(), published()],
         })
     }

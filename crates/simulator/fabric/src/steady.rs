@@ -88,7 +88,7 @@ impl Skips {
                 published.disturbed.store(disturbed, Relaxed);
                 published.planned.store(planned, Relaxed);
                 published.senders.store(hosts.open_senders().len() as u64, Relaxed);
-                published.receivers.store(hosts.open_receivers() as u64, Relaxed);
+                published.receivers.store(hosts.receivers.open.len() as u64, Relaxed);
                 Some(Phase::Sample)
             }
             Phase::Sample => {
@@ -101,7 +101,8 @@ impl Skips {
             }
             Phase::ShortenReceivers => self.shorten_receivers(plan, check, now, hosts).then_some(Phase::ShortenSenders),
             Phase::ShortenSenders => {
-                for flow in hosts.open_flows() {
+                let open: Vec<FlowId> = hosts.open_senders().map(|open| open.of.flow).collect();
+                for flow in open {
                     let packets = check.packets[flow.at()].load(Relaxed);
                     hosts.sender_mut(flow).expect("an open flow").shorten(plan.transports.main(), packets);
                 }

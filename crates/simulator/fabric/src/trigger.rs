@@ -14,14 +14,14 @@ use anabranch_workload::{GroupTemplate, TriggerKind};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct TriggerState {
+pub(crate) struct TriggerState {
     activated: u32,
     fired: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Triggers {
-    states: FlowTable<TriggerState>,
+    pub(crate) states: FlowTable<TriggerState>,
     /// Per endpoint (host or GPU) and processor number: time at which it is free.
     processors: BTreeMap<(u32, u8), u64>,
 }
@@ -30,22 +30,15 @@ impl Triggers {
     /// Schedules the first events of triggers with an activation time.
     pub(crate) fn new(cx: &mut Ctx<'_>) -> Self {
         let plan = cx.plan;
-        for (trigger, definition) in (0..).zip(&plan.flows.triggers) {
-            let home = plan.home(trigger);
-            if let Some(at) = definition.at
+        let templates = plan.flows.templates.iter();
+        let of_templates =
+            templates.flat_map(|template| template.timed_triggers(&plan.flows.grouped[template.job as usize]));
+        for trigger in (0..plan.flows.triggers.len() as u32).chain(of_templates) {
+            let (home, at) = (plan.home(trigger), plan.flows.trigger(trigger).at());
+            if let Some(at) = at
                 && plan.owner_of_host(home.0) == cx.me
             {
                 cx.plan_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
-            }
-        }
-        for template in &plan.flows.templates {
-            for trigger in template.timed_triggers(&plan.flows.grouped[template.job as usize]) {
-                let (home, at) = (plan.home(trigger), plan.flows.trigger(trigger).at());
-                if let Some(at) = at
-                    && plan.owner_of_host(home.0) == cx.me
-                {
-                    cx.plan_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
-                }
             }
         }
         let states = FlowTable::of_triggers(plan.flows, TriggerState::default());
@@ -64,15 +57,6 @@ impl Triggers {
         let job = &plan.flows.grouped[plan.flows.templates[place.template].job as usize];
         let group = place.group.checked_sub(job.concurrent)?;
         self.states.is_open(place.template, group).then_some((place.template, group))
-    }
-
-    /// Releases the states of a group that has ended.
-    pub(crate) fn end(&mut self, template: usize, group: u32) {
-        self.states.end(template, group);
-    }
-
-    pub(crate) fn memory(&self) -> usize {
-        self.states.memory()
     }
 
     pub(crate) fn on_event(&mut self, cx: &mut Ctx<'_>, trigger: u32, stage: Stage) {

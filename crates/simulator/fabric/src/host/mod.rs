@@ -10,51 +10,27 @@ mod sender;
 
 pub(crate) use flow::{SenderFlow, sample_sender};
 pub(crate) use memory::NicUses;
-pub(crate) use outcome::NEVER;
+pub(crate) use outcome::{NEVER, Received, Sent, known};
 
 use crate::{
     context::Ctx,
-    group_ends::GroupRecords,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::{Record, Waits},
     packet::{Kind, LAST_HOP, Packet},
     plan::Plan,
 };
-use anabranch_backend::FlowOutcome;
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_outcome::FlowCounters;
 use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
-use outcome::{HostCounters, Received, Sent};
 use receiver::{Open, Receivers};
 use sender::Senders;
-
-/// Returns a time that has come.
-fn known(time: u64) -> Option<Time> {
-    (time != NEVER).then(|| Time::from_ps(time))
-}
-
-impl GroupRecords for Hosts {
-    fn sent(&self, flow: FlowId, outcome: &mut FlowOutcome) -> FlowCounters {
-        let sent = Hosts::sent(self, flow);
-        (outcome.started, outcome.first_sent) = (known(sent.started), known(sent.first_sent));
-        outcome.acknowledged = known(sent.done);
-        sent.metrics
-    }
-
-    fn received(&self, flow: FlowId, outcome: &mut FlowOutcome) -> (FlowCounters, u64) {
-        let received = Hosts::received(self, flow);
-        outcome.received = known(received.done);
-        (received.metrics, received.received_bytes)
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
     pub(crate) nics: Nics,
     senders: Senders,
-    receivers: Receivers,
+    pub(crate) receivers: Receivers,
 }
 
 impl Hosts {
@@ -120,11 +96,6 @@ impl Hosts {
         self.senders.start(&mut self.nics, cx, flow);
     }
 
-    /// Notifies the host schemes that the tables have changed at `now`.
-    pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
-        self.nics.on_tables_changed(cx, now);
-    }
-
     /// Sends a reply to `data` in the slot of packet `id`.
     #[inline(always)]
     fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
@@ -149,11 +120,6 @@ impl Hosts {
         self.receivers.open.get(self.receivers.slots.get(flow.0).at()).map(|open| &open.receiver)
     }
 
-    /// Returns the flows that are open at their sender, in arbitrary order.
-    pub(crate) fn open_flows(&self) -> Vec<FlowId> {
-        self.open_senders().map(|open| open.of.flow).collect()
-    }
-
     pub(crate) fn sender_mut(&mut self, flow: FlowId) -> Option<&mut Sender> {
         let slot = self.senders.slots.get(flow.0).at();
         self.nics.flows.get_mut(slot).map(|open| &mut open.sender)
@@ -169,31 +135,13 @@ impl Hosts {
         flows.filter(|flow| self.receiver(*flow).is_some())
     }
 
-    pub(crate) fn open_receivers(&self) -> usize {
-        self.receivers.open.len()
-    }
-
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
         self.receivers.slots.get(flow.0) == Slot::COMPLETE
-    }
-
-    /// Returns the time at which any flow last received a byte that it did not have, in picoseconds.
-    pub(crate) fn last_data(&self) -> u64 {
-        self.receivers.last_data
-    }
-
-    /// Returns the time at which a receiver last completed a flow, in picoseconds.
-    pub(crate) fn last_end(&self) -> u64 {
-        self.receivers.last_end
     }
 
     /// Returns every flow that is open at its sender, in arbitrary order.
     pub(crate) fn open_senders(&self) -> impl ExactSizeIterator<Item = &SenderFlow> {
         self.nics.flows.iter().map(|(_, flow)| flow)
-    }
-
-    pub(crate) fn counters(&self) -> &HostCounters {
-        &self.nics.counters
     }
 
     pub(crate) fn scheme_counters(&self, balancer: usize) -> SchemeCounters {
@@ -230,18 +178,19 @@ impl Hosts {
 
     /// Passes the outcomes of a group of a template on and releases its state: no flow of it is open here.
     pub(crate) fn end_group(&mut self, cx: &mut Ctx<'_>, template: usize, group: u32) {
-        let bytes = cx.shared.group_ends.contribute(cx.plan, cx.me, (template, group), self);
+        let bytes = cx.shared.group_ends.contribute(
+            cx.plan,
+            cx.me,
+            (template, group),
+            |flow| self.sent(flow),
+            |flow| self.received(flow),
+        );
         cx.ended_bytes.unique += bytes.unique;
         cx.ended_bytes.size += bytes.size;
         self.nics.sent.end(template, group);
         self.senders.slots.end(template, group);
         self.receivers.slots.end(template, group);
         self.receivers.received.end(template, group);
-    }
-
-    /// Returns the waits of the packet that completed a flow, where delays are attributed.
-    pub(crate) fn last_waits(&self, flow: FlowId) -> Option<&Waits> {
-        self.receivers.waits.get(flow.at())
     }
 
     /// Returns the timeline of a flow at its sender up to its last byte, received at `done`, where delays are attributed.

@@ -47,7 +47,7 @@ pub(crate) struct Nics {
     pub(super) sent: FlowTable<Sent>,
     /// Per flow of the run, where delays are attributed: its timeline up to its last byte.
     pub(super) records: Vec<Option<Record>>,
-    pub(super) counters: HostCounters,
+    pub(crate) counters: HostCounters,
 }
 
 struct NicEgress<'a, 'p> {
@@ -317,7 +317,7 @@ impl Nics {
     }
 
     /// Notifies the scheme of every open flow of its dead paths; the tables have changed at `now`.
-    pub(super) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
+    pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
         let mut open: Vec<(FlowId, usize)> = self.flows.iter().map(|(slot, flow)| (flow.of.flow, slot)).collect();
         // Where flows share a scheme's memory, their order matters; slots are in arbitrary order.
         open.sort_unstable();

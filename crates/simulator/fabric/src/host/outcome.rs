@@ -2,10 +2,17 @@
 
 use super::flow::SenderFlow;
 use crate::measure::Gaps;
+use anabranch_backend::FlowOutcome;
 use anabranch_outcome::FlowCounters;
 use anabranch_transport::Receiver;
+use anabranch_units::Time;
 
 pub(crate) const NEVER: u64 = u64::MAX;
+
+/// Returns a time that has come.
+pub(crate) fn known(time: u64) -> Option<Time> {
+    (time != NEVER).then(|| Time::from_ps(time))
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostCounters {
@@ -39,6 +46,12 @@ impl Sent {
         self.metrics.path_switches = flow.path_switches();
         self.metrics.max_queue_pairs = u64::from(flow.of.max_pairs);
     }
+
+    pub(crate) fn add_to(&self, (outcome, counters): &mut (FlowOutcome, FlowCounters)) {
+        (outcome.started, outcome.first_sent) = (known(self.started), known(self.first_sent));
+        outcome.acknowledged = known(self.done);
+        counters.merge(&self.metrics);
+    }
 }
 
 /// A receiver's record of a flow.
@@ -63,5 +76,10 @@ impl Received {
         self.metrics.max_reorder_bytes = receiver.max_reorder_bytes();
         self.metrics.refused_packets = receiver.refused();
         self.received_bytes = receiver.received_bytes();
+    }
+
+    pub(crate) fn add_to(&self, (outcome, counters): &mut (FlowOutcome, FlowCounters)) {
+        outcome.received = known(self.done);
+        counters.merge(&self.metrics);
     }
 }

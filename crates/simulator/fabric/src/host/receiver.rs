@@ -17,7 +17,7 @@ use slab::Slab;
 
 /// The receiver of an open flow, and the time of its pending timer; `Time::MAX`: none.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(crate) struct Open {
     pub(super) receiver: Receiver,
     transport: TransportId,
     timer_at: Time,
@@ -36,16 +36,17 @@ impl Open {
 }
 
 #[derive(Debug)]
-pub(super) struct Receivers {
-    pub(super) open: Slab<Open>,
+pub(crate) struct Receivers {
+    pub(crate) open: Slab<Open>,
     /// Per flow of the run.
     pub(super) slots: FlowTable<Slot>,
     pub(super) received: FlowTable<Received>,
     /// Per flow of the run, where delays are attributed: waits of the packet that completed it.
-    pub(super) waits: Vec<Waits>,
-    pub(super) last_data: u64,
+    pub(crate) waits: Vec<Waits>,
+    /// Time at which any flow last received a byte that it did not have, in picoseconds.
+    pub(crate) last_data: u64,
     /// Time of the last completion.
-    pub(super) last_end: u64,
+    pub(crate) last_end: u64,
 }
 
 /// Queue pairs of a flow at its receiver.
@@ -78,10 +79,7 @@ impl Receivers {
             ack_request: packet.flags & ACK_REQUEST != 0,
         };
         if slot == Slot::COMPLETE {
-            // The final reply was lost or is in flight: send it once more.
-            cx.ports[id].complete(self.received.get(flow.0).done);
-            let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
-            return Some(plan.transports.main().final_reply(size, &arrival));
+            return Some(self.final_reply(cx, flow, id, &arrival));
         }
         if slot == Slot::NONE {
             slot = self.open(cx, flow);
@@ -113,10 +111,8 @@ impl Receivers {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         match self.slots.get(flow.0) {
             Slot::COMPLETE => {
-                cx.ports[id].complete(self.received.get(flow.0).done);
                 let arrival = DataArrival { psn: u64::from(packet.psn), tag: packet.tag, ..DataArrival::default() };
-                let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
-                Some(plan.transports.main().final_reply(size, &arrival))
+                Some(self.final_reply(cx, flow, id, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
@@ -125,6 +121,13 @@ impl Receivers {
                 receiver.on_header(plan.transports.of(*transport), u64::from(packet.psn), packet.tag, request)
             }
         }
+    }
+
+    /// Returns the final reply once more: it was lost or is in flight.
+    fn final_reply(&self, cx: &mut Ctx<'_>, flow: FlowId, id: PacketId, arrival: &DataArrival) -> Reply {
+        cx.ports[id].complete(self.received.get(flow.0).done);
+        let size = cx.shared.simulated_bytes(flow, cx.plan.flow(flow).size);
+        cx.plan.transports.main().final_reply(size, arrival)
     }
 
     /// Returns a delayed acknowledgement that is due; arms the timer again where it is not.

@@ -1,21 +1,12 @@
 //! Timeline of a flow at its sender: what kept its packets from leaving, from the first one on.
 
 use super::Waits;
+use anabranch_outcome::FlowDelays;
+use anabranch_units::Time;
 use std::collections::VecDeque;
 
 /// Retransmissions that a flow remembers; all that follow its last byte must be among them.
 const MAX_RETRANSMISSIONS: usize = 256;
-
-/// Durations in picoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts {
-    pub(crate) queue: u64,
-    pub(crate) pause: u64,
-    pub(crate) timeout: u64,
-    pub(crate) nack: u64,
-    pub(crate) sender: u64,
-    pub(crate) serialisation: u64,
-}
 
 /// Event that let a blocked flow continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,14 +105,17 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the parts of the time up to `done`, when the packet with these waits completed the flow, what no part
-    /// explains of its way (the flight), and the links.
-    pub(crate) fn complete(mut self, done: u64, waits: &Waits) -> (Parts, u64, TopLinks) {
+    /// Returns the parts of the time up to `done`, when the packet with these waits completed the flow, the flight being what no
+    /// other part explains of its way, and the links.
+    pub(crate) fn complete(mut self, done: u64, waits: &Waits) -> (FlowDelays, TopLinks) {
         // Complete while a superfluous retransmission was leaving: the part of it until then.
         let serialisation = self.at.min(done) - self.sums.started - self.sums.waited();
         let flight = self.sums.wait(done.saturating_sub(self.at), waits);
         let Sums { queue, pause, timeout, nack, sender, links, .. } = self.sums;
-        (Parts { queue, pause, timeout, nack, sender, serialisation }, flight, links)
+        let [queue, pause, timeout, nack, sender, serialisation, flight] =
+            [queue, pause, timeout, nack, sender, serialisation, flight].map(Time::from_ps);
+        let delays = FlowDelays { queue, pause, timeout, nack, sender, serialisation, flight, ..FlowDelays::default() };
+        (delays, links)
     }
 }
 

@@ -11,8 +11,31 @@ use std::collections::BTreeSet;
 /// Limits of a port's data queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PortLimits {
+    /// Bytes of a class above which packets are trimmed or dropped.
     pub(crate) queue: u32,
     pub(crate) marking: Marking,
+    /// Bytes of a queue that do not count for marking.
+    pub(crate) unmarked: u32,
+    /// [`Marking::floor`] if packets are marked when they leave, else a limit that no queue reaches.
+    pub(crate) leaving: u32,
+    pub(crate) joining: u32,
+}
+
+impl PortLimits {
+    /// Returns the limits times `now` over `healthy`, rounded down; the queue holds a packet of `least` bytes.
+    pub(crate) fn scaled(&self, now: Rate, healthy: Rate, least: u32) -> Self {
+        let scale = |bytes: u32| match bytes {
+            u32::MAX => u32::MAX,
+            bytes => (u128::from(bytes) * u128::from(now.0) / u128::from(healthy.0.max(1))) as u32,
+        };
+        PortLimits {
+            queue: scale(self.queue).max(least.min(self.queue)),
+            marking: self.marking.scaled(scale),
+            unmarked: self.unmarked,
+            leaving: scale(self.leaving),
+            joining: scale(self.joining),
+        }
+    }
 }
 
 /// Share of a port that trimmed headers have while data waits, as the weights of two classes.
@@ -51,10 +74,6 @@ pub(crate) struct Limits {
     pub(crate) control_limit: u32,
     /// `None`: trimmed headers precede data, as control packets do.
     pub(crate) trimmed_share: Option<TrimmedShare>,
-    pub(crate) ecn: bool,
-    pub(crate) mark_at: MarkAt,
-    /// Bytes of a queue that do not count for marking.
-    pub(crate) unmarked: u32,
     /// The limits of a slowed link fall with its rate.
     pub(crate) slowed_scale: bool,
     pub(crate) trimming: bool,
@@ -90,14 +109,15 @@ impl Limits {
             BytesOrBdp::Bdp(_) => Ok(size.bytes(bdp(rate)).min(u64::from(u32::MAX)) as u32),
         };
         let port = |rate: Rate| -> Result<PortLimits, String> {
-            Ok(PortLimits {
-                queue: bytes("queue_limit", fabric.queue_limit, rate)?,
-                marking: {
-                    let kmin = bytes("ecn_kmin", fabric.ecn_kmin, rate)?;
-                    let kmax = bytes("ecn_kmax", fabric.ecn_kmax, rate)?;
-                    Marking::new(marking, &PortSizes { bdp: bdp(rate), rate, kmin, kmax, pmax: fabric.ecn_pmax })
-                },
-            })
+            let queue = bytes("queue_limit", fabric.queue_limit, rate)?;
+            let kmin = bytes("ecn_kmin", fabric.ecn_kmin, rate)?;
+            let kmax = bytes("ecn_kmax", fabric.ecn_kmax, rate)?;
+            let sizes = PortSizes { bdp: bdp(rate), rate, kmin, kmax, pmax: fabric.ecn_pmax };
+            let marking = Marking::new(marking, &sizes);
+            let marks = |at| if fabric.ecn && fabric.ecn_mark_at == at { marking.floor() } else { u32::MAX };
+            let unmarked = if fabric.recorded { wire_mtu + 1 } else { 0 };
+            let (leaving, joining) = (marks(MarkAt::Dequeue), marks(MarkAt::Enqueue));
+            Ok(PortLimits { queue, marking, unmarked, leaving, joining })
         };
         let most = rates.first().copied().unwrap_or(Rate(1));
         let usual = port(most)?;
@@ -118,9 +138,6 @@ impl Limits {
                 ControlOr::Value(share) => Some(TrimmedShare::new(share, wire_mtu)),
             }
             .filter(|_| fabric.trimming),
-            ecn: fabric.ecn,
-            mark_at: fabric.ecn_mark_at,
-            unmarked: if fabric.recorded { wire_mtu + 1 } else { 0 },
             slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,
             trimming: fabric.trimming,
             trim: fabric.trim,
@@ -137,9 +154,7 @@ impl Limits {
             arrivals_first: fabric.recorded,
         })
     }
-}
 
-impl Limits {
     /// Returns the limits of the port of a link by its rate.
     #[inline]
     pub(crate) fn at(&self, rate: Rate) -> &PortLimits {

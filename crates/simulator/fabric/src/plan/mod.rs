@@ -24,7 +24,7 @@ pub(crate) use transports::{FlowTransports, TransportId};
 pub use transports::{long_window, short_window};
 
 use crate::{
-    event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS, Ties},
+    event::{MAX_STAGED, Ties},
     ids::{FlowId, HostId, PortId},
 };
 use anabranch_backend::{FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
@@ -55,8 +55,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) leaf: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
     pub(crate) host_down: Vec<u32>,
-    /// Per switch, the rate of its fastest link to another switch.
-    fastest: Vec<Rate>,
+    /// Per switch, the rate of its fastest link to another switch; zero: it has none.
+    pub(crate) fastest: Vec<Rate>,
     /// Propagation delay of the first link between switches, else zero.
     pub(crate) hop_delay: Time,
     pub(crate) tables: Vec<Tables>,
@@ -196,9 +196,9 @@ impl<'a> Plan<'a> {
         let links = links::links(topology, setup.seed).map_err(RunError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let scale_up = ScaleUpPlan::new(&setup.flows, hosts);
-        if scale_up.is_some() && setup.flows.flows.len() > MAX_SCALE_UP_FLOWS as usize {
+        if scale_up.is_some() && setup.flows.flows.len() > MAX_STAGED as usize {
             let flows = setup.flows.flows.len();
-            return Err(RunError::Setup(format!("{flows} flows with servers; at most {MAX_SCALE_UP_FLOWS} fit")));
+            return Err(RunError::Setup(format!("{flows} flows with servers; at most {MAX_STAGED} fit")));
         }
         let triggers = (setup.flows.number_of_triggers() > 0).then_some(setup.limits.trigger_latency);
         let inside = scale_up.as_ref().and_then(ScaleUpPlan::remote_latency);
@@ -324,6 +324,12 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// Returns the time of the last fault or change of tables within the run.
+    pub(crate) fn last_change(&self) -> u64 {
+        let changes = self.faults_by_time.iter().map(|(at, _)| *at).chain(self.tables.iter().map(|tables| tables.from));
+        changes.filter(|at| *at < self.time_limit.ps()).max().unwrap_or(0)
+    }
+
     pub(crate) fn links_of(&self, me: u16) -> &[u32] {
         &self.links_of[usize::from(me)]
     }
@@ -398,11 +404,6 @@ impl<'a> Plan<'a> {
         let nics = self.nic_rate(src).min(self.nic_rate(dst));
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);
         if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
-    }
-
-    /// Returns the rate of a switch's fastest link to another switch; zero if it has none.
-    pub(crate) fn fastest_link(&self, switch: NodeId) -> Rate {
-        self.fastest[(switch.0 - self.hosts) as usize]
     }
 
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
@@ -484,8 +485,8 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
 /// Returns the host of each trigger's state: its home (with servers the NIC of a GPU), else the sender of its first target. Fails on more triggers than
 /// an event can name, a home outside the hosts, or a trigger with neither home nor target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
-    if flows.triggers.len() > MAX_TRIGGERS as usize {
-        return Err(format!("{} triggers; at most {MAX_TRIGGERS} fit", flows.triggers.len()));
+    if flows.triggers.len() > MAX_STAGED as usize {
+        return Err(format!("{} triggers; at most {MAX_STAGED} fit", flows.triggers.len()));
     }
     let endpoints = flows.servers.as_ref().map_or(hosts, |servers| servers.endpoints(hosts));
     let host_of = |endpoint: u32| flows.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));

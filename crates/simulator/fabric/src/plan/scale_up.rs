@@ -4,7 +4,7 @@ use anabranch_workload::{FlowSet, Medium};
 /// Scale-up networks of the servers.
 #[derive(Debug)]
 pub(crate) struct ScaleUpPlan {
-    rate: Rate,
+    pub(crate) rate: Rate,
     /// Time from first byte sent to first byte received, in picoseconds.
     pub(crate) latency: u64,
     /// Number of GPUs of all servers.
@@ -22,14 +22,11 @@ impl ScaleUpPlan {
     pub(crate) fn new(set: &FlowSet, hosts: u32) -> Option<Self> {
         let servers = set.servers.as_ref()?;
         let mut flows = 0;
-        let mut number = |medium: Medium| {
-            let number = flows;
-            match medium {
-                Medium::Network => u32::MAX,
-                Medium::ScaleUp => {
-                    flows += 1;
-                    number
-                }
+        let mut number = |medium: Medium| match medium {
+            Medium::Network => u32::MAX,
+            Medium::ScaleUp => {
+                flows += 1;
+                flows - 1
             }
         };
         let numbers = set.flows.iter().map(|flow| number(flow.medium)).collect();
@@ -52,10 +49,6 @@ impl ScaleUpPlan {
     /// Returns the time of a message at a port of a GPU, in picoseconds.
     pub(crate) fn service_time(&self, bytes: u64) -> u64 {
         self.rate.wire_time(bytes).ps()
-    }
-
-    pub(crate) fn rate(&self) -> Rate {
-        self.rate
     }
 
     /// Returns the time in which a flow at one host affects another; `None` where no flow uses scale-up.

@@ -7,7 +7,7 @@ use super::{
     classes::ClassQueues,
     contest::Contest,
     headers::{Admitted, Headers},
-    limits::{AllLimits, QueueLimits},
+    limits::AllLimits,
 };
 use crate::{
     arena::{Arena, Packets},
@@ -45,7 +45,7 @@ pub(crate) struct Backlog<'a> {
     pub(crate) histograms: Histograms,
     pub(crate) watch: Watch,
     pub(super) classes: ClassQueues,
-    pub(super) buffers: Buffers,
+    pub(crate) buffers: Buffers,
     pub(super) paused_times: PausedTimes,
     /// Ingress and class that receive a resume once the packet just taken has started.
     pub(super) resumes: Option<(u32, u8)>,
@@ -484,8 +484,8 @@ impl<'a> Backlog<'a> {
     /// Sets the limits of a port, one of `ports`, whose link has another rate than its healthy one.
     #[inline(never)]
     pub(super) fn scale_limits(&mut self, port: PortId, rates: (Rate, Rate), ports: usize) {
-        let whole = QueueLimits::new(&self.plan.fabric, self.plan.fabric.at(rates.1));
-        self.limits.change_rate(port, rates, &whole, ports, self.plan.wire_mtu as u32);
+        let whole = self.plan.fabric.at(rates.1);
+        self.limits.change_rate(port, rates, whole, ports, self.plan.wire_mtu as u32);
     }
 
     pub(super) fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
@@ -527,11 +527,6 @@ impl<'a> Backlog<'a> {
     /// Returns the bytes of control packets and trimmed headers that wait at a port.
     pub(crate) fn control_bytes(&self, port: PortId) -> u64 {
         u64::from(self.ports[port.at()].control_bytes) + u64::from(self.headers.bytes(port))
-    }
-
-    /// Returns the link by which a waiting packet came; only with PFC.
-    pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
-        self.buffers.came_by(id)
     }
 
     pub(crate) fn counters(&self, port: PortId) -> &PortCounters {

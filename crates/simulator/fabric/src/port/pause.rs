@@ -8,19 +8,6 @@ use crate::{
 };
 use anabranch_topology::{LinkId, NodeId};
 
-/// Ends of the ports' pauses, where pauses expire; empty without PFC.
-#[derive(Debug, Default)]
-pub(crate) struct Pauses {
-    /// By port and class.
-    until: Vec<u64>,
-}
-
-impl Pauses {
-    pub(crate) fn new(queues: usize) -> Self {
-        Pauses { until: vec![0; queues] }
-    }
-}
-
 impl Ports<'_> {
     /// Pauses the sender of an admitted packet if that is due. `passing` bytes leave at once, so the buffer does not
     /// count them.
@@ -97,7 +84,7 @@ impl Ports<'_> {
         self.queues.counters[port.at()].pauses += 1;
         if let Some(pause) = self.plan.fabric.pfc_pause {
             let queue = self.pause_number(port, class);
-            self.pauses.until[queue as usize] = now + pause;
+            self.pause_ends[queue as usize] = now + pause;
             let link = &self.plan.links[self.queues.link(port) as usize];
             let event = Event::PauseEnds { rank: link.rank, queue };
             self.cells.push(u32::from(self.plan.cell_of(link.from)), event.at(now + pause));
@@ -111,7 +98,7 @@ impl Ports<'_> {
     /// Returns the port and class of a pause that expires at `now`; `None` where it was renewed.
     pub(crate) fn paused_queue(&self, number: u32, now: u64) -> Option<(PortId, u8)> {
         let classes = self.plan.fabric.classes as u32;
-        (self.pauses.until[number as usize] == now).then_some((PortId(number / classes), (number % classes) as u8))
+        (self.pause_ends[number as usize] == now).then_some((PortId(number / classes), (number % classes) as u8))
     }
 
     /// Lifts a pause at `now`; the port, advanced up to then, goes on from there.

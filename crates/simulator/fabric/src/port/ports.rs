@@ -3,10 +3,9 @@
 use super::{
     ARMED, FAULTY, LISTED, NIC, PLAIN, POOLED, PROMPT, Port, WATCHED,
     backlog::Backlog,
-    buffer::{Admission, BufferRequest},
+    buffer::BufferRequest,
     fault::LinkFault,
     lists::Lists,
-    pause::Pauses,
     wire_time::{WireTime, wire_time},
 };
 use crate::{
@@ -37,7 +36,8 @@ pub(crate) struct Ports<'a> {
     /// Per port, its clock where wire times are not whole picoseconds per byte.
     clocks: Vec<Option<Box<WireTime>>>,
     faults: Vec<LinkFault>,
-    pub(super) pauses: Pauses,
+    /// By port and class, the end of its pause, where pauses expire; empty without PFC.
+    pub(super) pause_ends: Vec<u64>,
     pub(crate) pause_frames: u64,
     pub(crate) resume_frames: u64,
     pub(crate) lists: Lists,
@@ -67,7 +67,7 @@ impl<'a> Ports<'a> {
             outbox: (0..plan.cells.partitions).map(|_| Vec::new()).collect(),
             clocks,
             faults: vec![LinkFault::default(); if plan.faults.is_empty() { 0 } else { count }],
-            pauses: Pauses::new(if fabric.pfc { count * fabric.classes } else { 0 }),
+            pause_ends: vec![0; if fabric.pfc { count * fabric.classes } else { 0 }],
             pause_frames: 0,
             resume_frames: 0,
             lists: Lists::new(plan.cells.cells()),
@@ -248,9 +248,8 @@ impl<'a> Ports<'a> {
         {
             self.advance_switch(switch, now);
         }
-        if self.queues.buffers.admits(shared, &request) == Admission::Drop && !self.admits_after_all(&request, now) {
-            self.queues.refuse(port, id, now);
-            return;
+        if !self.queues.buffers.admits(shared, &request) && !self.admits_after_all(&request, now) {
+            return self.queues.refuse(port, id, now);
         }
         let state = self.port(port);
         if state.free_at <= self.before(now) && state.paused >> class & 1 == 0 {
@@ -273,7 +272,7 @@ impl<'a> Ports<'a> {
     fn admits_after_all(&mut self, request: &BufferRequest, now: u64) -> bool {
         let Some(shared) = &self.plan.shared else { return false };
         self.advance_switch(request.switch, now);
-        self.queues.buffers.admits(shared, request) == Admission::Admit
+        self.queues.buffers.admits(shared, request)
     }
 
     /// Advances every port of a switch, so that its buffer's counters are up to date.

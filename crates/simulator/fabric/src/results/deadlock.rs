@@ -18,7 +18,7 @@ pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId>
         // Control packets come first and are never paused.
         for (place, queue) in queues.of(plan.port_of(link)).enumerate() {
             let at = (place > 0 && stopped & 1 << (place - 1) != 0).then_some(link);
-            for came_by in queue.iter(&queues.packets).filter_map(|id| queues.came_by(id)) {
+            for came_by in queue.iter(&queues.packets).filter_map(|id| queues.buffers.came_by(id)) {
                 if came_by != u32::MAX && plan.links[came_by as usize].from >= plan.hosts && paused(came_by) != 0 {
                     let list = waits.entry(came_by).or_default();
                     if !list.contains(&at) {

@@ -46,25 +46,19 @@ fn delays(
     let flow = &plan.flows.flows[id.at()];
     let (started, sent, received) = (outcome.started?, outcome.first_sent?, outcome.received?);
     let record = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.record(id, received.ps())?;
-    let waits = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.last_waits(id)?;
-    let (parts, flight, links) = record.complete(received.ps(), waits);
-    let time = Time::from_ps;
+    let waits = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.receivers.waits.get(id.at())?;
+    let (parts, links) = record.complete(received.ps(), waits);
     let waits_for_others = start_time(flow.start).is_none();
     let link = |order: Option<u32>| match order {
         Some(order) => plan.link_of(order),
         None => plan.topology.host_uplink(flow.src).0,
     };
+    let first = Time::from_ps(first[usize::from(flow.workload)]);
     Some(FlowDelays {
-        predecessor: if waits_for_others { started - time(first[usize::from(flow.workload)]) } else { Time::ZERO },
+        predecessor: if waits_for_others { started - first } else { Time::ZERO },
         start: sent - started,
-        queue: time(parts.queue),
-        pause: time(parts.pause),
-        timeout: time(parts.timeout),
-        nack: time(parts.nack),
-        sender: time(parts.sender),
-        serialisation: time(parts.serialisation),
-        flight: time(flight),
         ack: outcome.acknowledged.map(|acknowledged| acknowledged - received),
-        longest: links.longest().map(|(order, span)| (link(order), time(span))),
+        longest: links.longest().map(|(order, span)| (link(order), Time::from_ps(span))),
+        ..parts
     })
 }

@@ -11,7 +11,7 @@ mod watched;
 pub(crate) use deadlock::deadlock;
 
 use crate::{
-    host::NEVER,
+    group_ends::whole,
     ids::FlowId,
     partition::Partition,
     plan::Plan,
@@ -76,12 +76,12 @@ pub(crate) fn collect(
         trimmed: conservation.data_packets.trimmed,
         dropped: count(&|p| p.cx.ports.queues.ledger.all_dropped()),
         retransmitted: of_flows.retransmitted_packets,
-        timeouts: count(&|p| p.hosts.counters().timeouts),
+        timeouts: count(&|p| p.hosts.nics.counters.timeouts),
         out_of_order: of_flows.out_of_order_packets,
         path_switches: of_flows.path_switches,
         pfc_pauses: count(&|p| p.cx.ports.pause_frames),
-        probes: count(&|p| p.hosts.counters().probes),
-        probe_bytes: count(&|p| p.hosts.counters().probe_bytes),
+        probes: count(&|p| p.hosts.nics.counters.probes),
+        probe_bytes: count(&|p| p.hosts.nics.counters.probe_bytes),
         flowlets: schemes.flowlets,
         created_flowlets: schemes.created_flowlets,
         added_delay_ns: schemes.added_delay_ps / 1000,
@@ -92,10 +92,10 @@ pub(crate) fn collect(
         unbuffered_flows: count(&|p| p.cx.nics.unbuffered),
         hold_timeouts_ns: schemes.hold_timeouts_ps / 1000,
         pfc_resumes: count(&|p| p.cx.ports.resume_frames),
-        gaps: count(&|p| p.hosts.counters().gaps.all),
-        gaps_1_rtt: count(&|p| p.hosts.counters().gaps.round_trips[0]),
-        gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
-        gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
+        gaps: count(&|p| p.hosts.nics.counters.gaps.all),
+        gaps_1_rtt: count(&|p| p.hosts.nics.counters.gaps.round_trips[0]),
+        gaps_2_rtt: count(&|p| p.hosts.nics.counters.gaps.round_trips[1]),
+        gaps_3_rtt: count(&|p| p.hosts.nics.counters.gaps.round_trips[2]),
     };
     if end.stalled_after.is_none()
         && let Some(what) = needless_timeouts(setup, &counters)
@@ -173,24 +173,15 @@ fn end_groups(plan: &Plan<'_>, partitions: &mut [Partition<'_>]) {
 
 /// Returns the outcomes of the listed flows.
 fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
-    let known = |time: u64| (time != NEVER).then(|| Time::from_ps(time));
     let outcome = |(number, flow): (usize, &anabranch_workload::Flow)| {
         let id = FlowId(number as u32);
         if let Some([started, first_sent, received, acknowledged]) = scale_up::times(plan, partitions, id) {
             return FlowOutcome { started, first_sent, received, acknowledged, ..FlowOutcome::default() };
         }
-        let sent = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.sent(id);
-        let received = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.received(id);
-        let mut metrics = sent.metrics;
-        metrics.merge(&received.metrics);
-        FlowOutcome {
-            started: known(sent.started),
-            first_sent: known(sent.first_sent),
-            received: known(received.done),
-            acknowledged: known(sent.done),
-            metrics: metrics.into(),
-            delays: None,
-        }
+        let mut outcome = Default::default();
+        partitions[usize::from(plan.owner_of_host(flow.src))].hosts.sent(id).add_to(&mut outcome);
+        partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.received(id).add_to(&mut outcome);
+        whole(outcome)
     };
     plan.flows.flows.iter().enumerate().map(outcome).collect()
 }

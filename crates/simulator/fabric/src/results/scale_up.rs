@@ -24,7 +24,7 @@ pub(super) fn gpus(plan: &Plan<'_>, partitions: &[Partition<'_>], simulated: Tim
             gpu,
             server: gpu / scale_up.per_server,
             host: nic,
-            rate_bps: scale_up.rate().0,
+            rate_bps: scale_up.rate.0,
             egress: stats(&port.egress),
             ingress: stats(&port.ingress),
         }
@@ -51,7 +51,7 @@ pub(super) fn balance(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Balance 
 pub(super) fn times(plan: &Plan<'_>, partitions: &[Partition<'_>], flow: FlowId) -> Option<[Option<Time>; 4]> {
     let (_, number) = plan.over_scale_up(flow)?;
     let of = &plan.flow(flow);
-    let record = |host: u32| partitions[usize::from(plan.owner_of_host(host))].scale_up.record(number);
+    let record = |host: u32| &partitions[usize::from(plan.owner_of_host(host))].scale_up.records[number];
     Some(record(of.src).with_receiver(record(of.dst)))
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         murmur3: plan.murmur3.then_some(node.0),
         udp_ports: plan.udp_ports,
         hop_delay: plan.hop_delay,
-        queue_limit: u64::from(plan.fabric.at(plan.fastest_link(node)).queue),
+        queue_limit: u64::from(plan.fabric.at(plan.fastest[(node.0 - plan.hosts) as usize]).queue),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
     }
