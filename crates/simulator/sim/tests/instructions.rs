@@ -14,8 +14,6 @@
 mod common;
 use anabranch_backend::Setup;
 use anabranch_topology::Topology;
-use anabranch_transport::TransportParameters;
-use anabranch_transport::uet::UetTransport;
 use common::*;
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
@@ -32,8 +30,8 @@ const CASES: &[Case] = &[
     Case { name: "prime-32", bytes: 1 << 20, setup: |bytes| uet_permutation(fat_tree(2, 8), bytes, "prime") },
     Case { name: "prime-128", bytes: 1 << 18, setup: |bytes| uet_permutation(fat_tree(2, 16), bytes, "prime") },
     Case { name: "reps-3-tiers-54", bytes: 1 << 19, setup: |bytes| uet_permutation(fat_tree(3, 6), bytes, "reps") },
-    Case { name: "spritz-spray-72", bytes: 1 << 19, setup: |bytes| spritz(bytes, "spritz-spray-w") },
-    Case { name: "minimal-72", bytes: 1 << 19, setup: |bytes| spritz(bytes, "minimal") },
+    Case { name: "spritz-spray-72", bytes: 1 << 19, setup: |bytes| dragonfly(bytes, "spritz-spray-w") },
+    Case { name: "minimal-72", bytes: 1 << 19, setup: |bytes| dragonfly(bytes, "minimal") },
     Case { name: "roce-pfc-32", bytes: 1 << 18, setup: |bytes| roce_permutation(bytes, Profile::Lossless) },
     Case { name: "roce-irn-32", bytes: 1 << 18, setup: |bytes| roce_permutation(bytes, Profile::Irn) },
 ];
@@ -43,10 +41,10 @@ fn uet_permutation(topology: Topology, bytes: u64, scheme: &str) -> Setup {
     setup(topology, flows, scheme)
 }
 
-fn spritz(bytes: u64, scheme: &str) -> Setup {
-    let dragonfly = topology("dragonfly", "p=2 a=4 h=2");
-    let transport = TransportParameters::Uet(UetTransport::spritz());
-    Setup { transport, ..uet_permutation(dragonfly, bytes, scheme) }
+fn dragonfly(bytes: u64, scheme: &str) -> Setup {
+    let topology = topology("dragonfly", "p=2 a=4 h=2");
+    let flows = permutation(&topology, bytes, 1);
+    spritz(topology, flows, scheme)
 }
 
 fn roce_permutation(bytes: u64, profile: Profile) -> Setup {

@@ -22,7 +22,7 @@ pub mod tables;
 pub mod verify;
 pub mod write;
 
-pub use disk::{Content, NewFile};
+pub use disk::{Content, NewFile, disk_use};
 pub use error::ReportError;
 pub use json::{read_json, to_json};
 pub use limit_files::{read_limits, read_limits_file, write_limits, write_limits_file};

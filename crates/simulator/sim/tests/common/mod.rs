@@ -1,16 +1,15 @@
 //! Small setups built in code.
 #![allow(unreachable_pub)]
 
-use anabranch_backend::FabricParameters;
-use anabranch_backend::{LoadBalancer, Measure, RunLimits, Setup};
+use anabranch_backend::{FabricParameters, LoadBalancer, Measure, RunLimits, Setup};
 use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
 use anabranch_sim::{How, Split, Timing};
 pub use anabranch_testkit::set_keys;
 use anabranch_topology::{FaultKind, FaultParameters, Topology, TopologyParameters};
-use anabranch_transport::TransportParameters;
 use anabranch_transport::{
+    TransportParameters,
     roce::{RoceParameters, RoceTransport},
     uet::{UetParameters, UetTransport},
 };
@@ -160,6 +159,11 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
     }
 }
 
+/// As [`setup`], with the transport of Spritz.
+pub fn spritz(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
+    Setup { transport: TransportParameters::Uet(UetTransport::spritz()), ..setup(topology, flows, scheme) }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     Irn,
@@ -189,10 +193,10 @@ pub fn leaf_spine_128() -> Topology {
     topology("leaf-spine", keys)
 }
 
-/// Flows with sizes up to `most` bytes and starts within `span` picoseconds.
-pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, seed: u64) -> FlowSet {
+/// Messages (source, destination, bytes, start) of up to `most` bytes and with starts within `span` picoseconds.
+pub fn random_list(hosts: u32, number: usize, most: u64, span: u64, seed: u64) -> Vec<(u32, u32, u64, u64)> {
     let mut stream = Stream::keyed(seed, name_key("random flows"), "test");
-    let hosts = u64::from(topology.hosts);
+    let hosts = u64::from(hosts);
     let mut list = Vec::new();
     while list.len() < number {
         let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
@@ -200,7 +204,11 @@ pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, se
             list.push((src, dst, 1 + stream.below(most), stream.below(span)));
         }
     }
-    flows(&list)
+    list
+}
+
+pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, seed: u64) -> FlowSet {
+    flows(&random_list(topology.hosts, number, most, span, seed))
 }
 
 pub fn run(setup: &Setup) -> RunResult {

@@ -5,8 +5,6 @@ use anabranch_backend::Setup;
 use anabranch_outcome::{FlowDelays, RunResult};
 use anabranch_sim::How;
 use anabranch_topology::{FaultKind, FaultParameters, Topology};
-use anabranch_transport::TransportParameters;
-use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 
@@ -140,15 +138,18 @@ fn sum(all: &[FlowDelays], part: fn(&FlowDelays) -> Time) -> Time {
 
 fn assert_one(setup: Setup, what: &str) -> Vec<FlowDelays> {
     let setup = attributed(setup);
-    let of = |how: How| exact(&run_as(&setup, how));
+    let of = |how: How| {
+        let result = run_as(&setup, how);
+        (exact(&result), result.fingerprint)
+    };
     let first = of(How::on(1));
     for how in modes() {
         assert_eq!(of(how), first, "{what}: {how:?}");
     }
-    let off = Setup { measure: anabranch_backend::Measure::default(), ..setup.clone() };
-    assert_eq!(run(&off).fingerprint, run(&setup).fingerprint, "{what}: attribution changes results");
-    assert!(run(&off).flows.iter().all(|flow| flow.delays.is_none()));
-    first
+    let off = run(&Setup { measure: anabranch_backend::Measure::default(), ..setup });
+    assert_eq!(off.fingerprint, first.1, "{what}: attribution changes results");
+    assert!(off.flows.iter().all(|flow| flow.delays.is_none()));
+    first.0
 }
 
 #[test]
@@ -180,8 +181,7 @@ fn dragonflies_add_up() {
     for scheme in ["minimal", "ugal-l", "spritz-spray-w", "valiant"] {
         let dragonfly = topology("dragonfly", "p=2 a=4 h=2");
         let set = random_flows(&dragonfly, 200, 400_000, 20_000_000, 3);
-        let transport = TransportParameters::Uet(UetTransport::spritz());
-        assert_one(Setup { transport, ..setup(dragonfly, set, scheme) }, scheme);
+        assert_one(spritz(dragonfly, set, scheme), scheme);
     }
 }
 
@@ -190,12 +190,9 @@ fn queue_pairs_add_up_and_are_paused() {
     for profile in [Profile::Irn, Profile::Lossless, Profile::ConweaveIrn, Profile::ConweaveLossless] {
         for scheme in ["ecmp", "letflow", "conga", "conweave"] {
             for control in ["dcqcn", "swift", "none"] {
-                let topology = leaf_spine_128();
-                let mut set = random_flows(&topology, 60, 300_000, 20_000_000, 5);
-                let mut list: Vec<_> = set.flows.iter().map(|f| (f.src, f.dst, f.size, start(f.start))).collect();
+                let mut list = random_list(128, 60, 300_000, 20_000_000, 5);
                 list.extend((20..80).map(|host| (host, 3, 200_000, 1000)));
-                set = flows(&list);
-                let mut setup = roce_setup(topology, set, scheme, profile);
+                let mut setup = roce_setup(leaf_spine_128(), flows(&list), scheme, profile);
                 set_keys(roce(&mut setup), &format!("congestion_control={control}"));
                 if setup.fabric.pfc {
                     set_keys(&mut setup.fabric, "shared_buffer=4MB");
@@ -207,12 +204,5 @@ fn queue_pairs_add_up_and_are_paused() {
                 assert!(!(lossless && control == "none") || paused > Time::ZERO, "{what}: {paused}");
             }
         }
-    }
-}
-
-fn start(start: Start) -> u64 {
-    match start {
-        Start::At(time) => time.ps(),
-        Start::On(_) => 0,
     }
 }

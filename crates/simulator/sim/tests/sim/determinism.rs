@@ -1,58 +1,18 @@
 //! The same fingerprint for any number of threads, for lazy and eager ports, and twice in a row.
 
 use crate::common::*;
-use anabranch_backend::Setup;
 use proptest::prelude::*;
 
 const SCHEMES: [&str; 12] =
     ["ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime"];
-
-fn assert_one(setup: &Setup, what: &str) {
-    run_in_every_mode(setup, what);
-}
 
 #[test]
 fn permutation_under_every_scheme() {
     for tiers in [2, 3] {
         let topology = fat_tree(tiers, 8);
         for scheme in SCHEMES {
-            assert_one(&setup(topology.clone(), permutation(&topology, 200 * 4096, 3), scheme), scheme);
+            run_in_every_mode(&setup(topology.clone(), permutation(&topology, 200 * 4096, 3), scheme), scheme);
         }
-    }
-}
-
-#[test]
-fn incast_with_trimming() {
-    let topology = fat_tree(2, 8);
-    let list: Vec<_> = (4..32).map(|h| (h, 0, 100 * 4096, u64::from(h % 3) * 1000)).collect();
-    for (scheme, trim) in [("prime", "arrival"), ("reps", "coin"), ("ar", "arrival")] {
-        let mut setup = setup(topology.clone(), flows(&list), scheme);
-        set_keys(&mut setup.fabric, &format!("trim={trim} queue_limit=0.3bdp"));
-        assert!(run(&setup).counters.trimmed.unwrap() > 0);
-        assert_one(&setup, scheme);
-    }
-}
-
-#[test]
-fn drop_tail_with_timeouts() {
-    let topology = fat_tree(2, 8);
-    let list: Vec<_> = (4..20).map(|h| (h, 0, 100 * 4096, 0)).collect();
-    let mut setup = setup(topology, flows(&list), "ops");
-    set_keys(&mut setup.fabric, "trimming=false queue_limit=0.2bdp");
-    let result = run(&setup);
-    assert!(result.counters.dropped.unwrap() > 0 && result.counters.timeouts.unwrap() > 0, "{:?}", result.counters);
-    assert_one(&setup, "drop tail");
-}
-
-#[test]
-fn several_classes() {
-    let topology = fat_tree(2, 8);
-    for scheduling in ["strict", "wrr"] {
-        let mut flows = permutation(&topology, 100 * 4096, 5);
-        flows.flows.iter_mut().step_by(3).for_each(|f| f.class = 1);
-        let mut setup = setup(topology.clone(), flows, "ecmp");
-        set_keys(&mut setup.fabric, &format!("classes=[a,b] class_weights=[7,3] scheduling={scheduling}"));
-        assert_one(&setup, scheduling);
     }
 }
 
@@ -101,7 +61,7 @@ fn roce_under_every_scheme() {
                 if profile == Profile::Irn {
                     set_keys(roce(&mut setup), "recovery=irn-extended");
                 }
-                assert_one(&setup, &format!("{scheme} on {profile:?}"));
+                run_in_every_mode(&setup, &format!("{scheme} on {profile:?}"));
             }
         }
     }
@@ -114,6 +74,6 @@ fn other_congestion_controls() {
     for (control, recovery) in [("swift", "irn"), ("tcp-like", "go-back-n"), ("none", "irn-extended")] {
         let mut setup = roce_setup(tree.clone(), flows.clone(), "hopper", Profile::Irn);
         set_keys(roce(&mut setup), &format!("congestion_control={control} recovery={recovery}"));
-        assert_one(&setup, control);
+        run_in_every_mode(&setup, control);
     }
 }

@@ -3,8 +3,6 @@
 use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_topology::{Affects, FaultKind, FaultParameters, Topology};
-use anabranch_transport::TransportParameters;
-use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 
 const SCHEMES: [&str; 16] = [
@@ -32,10 +30,6 @@ fn dragonfly(p: i64, a: i64, h: i64) -> Topology {
 
 fn slim_fly(q: i64, p: i64) -> Topology {
     topology("slim-fly", &format!("q={q} p={p}"))
-}
-
-fn spritz(topology: Topology, flows: anabranch_workload::FlowSet, scheme: &str) -> Setup {
-    Setup { transport: TransportParameters::Uet(UetTransport::spritz()), ..setup(topology, flows, scheme) }
 }
 
 #[test]
@@ -135,23 +129,8 @@ fn ugal_may_decide_at_every_switch() {
     }
 }
 
-fn down(
-    fraction: f64,
-    data_only: bool,
-    detect_after: Option<&str>,
-    graph: &Topology,
-) -> Vec<anabranch_topology::Fault> {
-    let mut fault = FaultParameters {
-        kind: FaultKind::LinkDown,
-        fraction,
-        directed: true,
-        affects: if data_only { Affects::Data } else { Affects::All },
-        ..FaultParameters::default()
-    };
-    if let Some(after) = detect_after {
-        set_keys(&mut fault, &format!("detect_after={after}"));
-    }
-    fault.resolve(graph, 0, 1).unwrap()
+fn down(fraction: f64, affects: Affects) -> FaultParameters {
+    FaultParameters { kind: FaultKind::LinkDown, fraction, directed: true, affects, ..FaultParameters::default() }
 }
 
 #[test]
@@ -160,9 +139,8 @@ fn spritz_steers_clear_of_dead_links() {
     // loses a packet per path and round of its timer.
     let graph = dragonfly(2, 4, 2);
     let lost = |scheme: &str| {
-        let mut setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
-        setup.faults = down(0.05, true, None, &graph);
-        let result = run(&setup);
+        let setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
+        let result = run(&with_fault(setup, down(0.05, Affects::Data)));
         assert!(result.flows.iter().all(|f| f.fct_ack.is_some()), "{scheme}");
         result.counters.dropped.unwrap()
     };
@@ -212,8 +190,8 @@ fn with_guided_replies_flows_end_where_links_lose_everything() {
     for graph in [dragonfly(2, 4, 2), slim_fly(5, 2)] {
         for scheme in ["spritz-scout", "spritz-spray-u", "spritz-spray-w", "ops-u", "valiant", "spritz-coarse"] {
             let unfinished = |reply_paths: &str, threads: usize| {
-                let mut setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
-                setup.faults = down(0.05, false, None, &graph);
+                let setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
+                let mut setup = with_fault(setup, down(0.05, Affects::All));
                 set_keys(&mut setup.fabric, &format!("reply_paths={reply_paths}"));
                 setup.limits.time_limit = Time::from_ms(200);
                 let result = run_on(&setup, threads);
@@ -231,9 +209,9 @@ fn with_guided_replies_flows_end_where_links_lose_everything() {
 fn detected_failures_leave_tables_and_lists() {
     for graph in [dragonfly(2, 4, 2), slim_fly(5, 2)] {
         for scheme in SCHEMES {
-            let mut setup = spritz(graph.clone(), permutation(&graph, 50_000, 3), scheme);
-            setup.faults = down(0.04, false, Some("0us"), &graph);
-            let result = run_in_every_mode(&setup, scheme);
+            let setup = spritz(graph.clone(), permutation(&graph, 50_000, 3), scheme);
+            let fault = FaultParameters { detect_after: Never::Value(Time::ZERO), ..down(0.04, Affects::All) };
+            let result = run_in_every_mode(&with_fault(setup, fault), scheme);
             assert!(result.flows.iter().all(|f| f.fct_ack.is_some()), "{scheme}");
             // Valiant and UGAL draw ports, of which some are dead.
             if !["valiant", "ugal-l", "ugal-g", "reps+source-guided"].contains(&scheme) {

@@ -67,25 +67,10 @@ proptest! {
         for (cable, at, back, noticed) in failures {
             let Some(link) = cables.get(cable % cables.len().max(1)) else { continue };
             let detect_after = noticed.map_or(Never::Never, |after| Never::Value(Time::from_us(after)));
-            let links = vec![graph.cable_name(*link)];
-            let down = FaultParameters {
-                kind: FaultKind::LinkDown,
-                at: Time::from_us(at),
-                links: links.clone(),
-                detect_after,
-                ..FaultParameters::default()
-            };
-            let up = back.map(|after| FaultParameters {
-                kind: FaultKind::LinkUp,
-                at: Time::from_us(at + after + 1),
-                links,
-                detect_after,
-                ..FaultParameters::default()
-            });
-            for fault in [Some(down), up].into_iter().flatten() {
-                let number = setup.faults.len();
-                setup.faults.extend(fault.resolve(&graph, number, 1).unwrap());
-            }
+            let fault = |kind, at| FaultParameters { detect_after, ..link_fault(kind, at, &graph.cable_name(*link)) };
+            let up = back.map(|after| fault(FaultKind::LinkUp, Time::from_us(at + after + 1)));
+            let down = fault(FaultKind::LinkDown, Time::from_us(at));
+            setup = [Some(down), up].into_iter().flatten().fold(setup, with_fault);
         }
         // A flow below its ideal fails the run.
         prop_assert_eq!(run(&setup).flows.len(), 30);

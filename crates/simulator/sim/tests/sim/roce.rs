@@ -4,7 +4,7 @@ use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Auto, Never};
-use anabranch_topology::{FaultKind, FaultParameters};
+use anabranch_topology::{Affects, FaultKind, FaultParameters};
 use anabranch_units::{Bytes, Time};
 
 fn fct_ns(setup: &Setup) -> Vec<u64> {
@@ -103,19 +103,10 @@ fn no_fault_of_a_link_stops_a_paused_sender_for_ever() {
     let loss = FaultParameters { kind: FaultKind::PacketLoss, loss: 0.05, fraction: 1.0, ..FaultParameters::default() };
     let times =
         [(FaultKind::LinkDown, 20), (FaultKind::LinkUp, 400), (FaultKind::LinkDown, 420), (FaultKind::LinkUp, 900)];
-    let flap = times.map(|(kind, at)| FaultParameters {
-        kind,
-        at: Time::from_us(at),
-        links: vec!["host0-leaf0".into()],
-        ..FaultParameters::default()
-    });
+    let flap = times.map(|(kind, at)| link_fault(kind, Time::from_us(at), "host0-leaf0"));
     for faults in [&[loss][..], &flap] {
-        let mut setup = incast(64, 100_000, Profile::Lossless);
+        let mut setup = faults.iter().cloned().fold(incast(64, 100_000, Profile::Lossless), with_fault);
         set_keys(roce(&mut setup), "congestion_control=none");
-        for fault in faults {
-            let resolved = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
-            setup.faults.extend(resolved);
-        }
         let result = run(&setup);
         assert!(result.counters.pfc_pauses.unwrap() > 0);
         assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
@@ -316,15 +307,14 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
         if let Some(value) = on_timeout {
             set_keys(setup.load_balancers[0].host.parameters_mut(), &format!("on_timeout={value}"));
         }
-        let cut = anabranch_topology::FaultParameters {
-            links: vec!["leaf0-spine3".into()],
-            // Acknowledgements do not take part in the choice of paths.
-            affects: anabranch_topology::Affects::Data,
-            ..anabranch_topology::FaultParameters::default()
-        };
-        setup.faults = cut.resolve(&setup.topology, 0, 1).unwrap();
         setup.limits.time_limit = Time::from_ms(20);
-        run(&setup).flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count()
+        // Acknowledgements do not take part in the choice of paths.
+        let cut = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine3");
+        run(&with_fault(setup, FaultParameters { affects: Affects::Data, ..cut }))
+            .flows
+            .iter()
+            .filter(|flow| flow.status != FlowStatus::Finished)
+            .count()
     };
     for scheme in ["ecmp", "qp-spray", "hopper", "hf2t+ecmp"] {
         assert!(unfinished(scheme, None) > 0, "{scheme}");
@@ -338,10 +328,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
 /// HF2T creates flowlets, which may overtake: a packet held for one timeout follows others that a paused link holds longer.
 #[test]
 fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
-    let tree = {
-        let keys = "tiers=3 radix=4 link_rate=100Gbps link_delay=1us";
-        topology("fat-tree", keys)
-    };
+    let tree = topology("fat-tree", "tiers=3 radix=4 link_rate=100Gbps link_delay=1us");
     let many = random_flows(&tree, 600, 2_000_000, 3_000_000_000, 4);
     let run_of = |scheme: &str| {
         let mut setup = roce_setup(tree.clone(), many.clone(), scheme, Profile::Lossless);

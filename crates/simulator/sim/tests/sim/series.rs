@@ -3,8 +3,9 @@
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{FlowSample, RunResult};
-use anabranch_topology::LinkId;
+use anabranch_topology::{FaultKind, LinkId};
 use anabranch_units::Time;
+use std::time::{Duration, Instant};
 
 fn measured(setup: &Setup, interval: Time) -> Setup {
     let links = (0..setup.topology.links.len() as u32).map(LinkId).collect();
@@ -159,4 +160,16 @@ fn rates_and_pauses_are_sampled() {
     assert!(result.flow_series[0].samples.last().unwrap().marked_acks > 0);
     assert!(result.counters.pfc_pauses.unwrap() > 0);
     assert!(result.series.iter().any(|series| series.samples.iter().any(|sample| sample.paused)));
+}
+
+/// A fault a day after the last flow; the samples in between are empty.
+#[test]
+fn samples_do_not_wait_for_a_fault() {
+    let fault = link_fault(FaultKind::LinkDown, Time::from_ms(86_400_000), "leaf0-spine0");
+    let plain = with_fault(setup(fat_tree(2, 4), flows(&[(0, 7, 64 << 10, 0)]), "ecmp"), fault);
+    let mut setup = measured(&plain, Time::from_us(1));
+    setup.limits.time_limit = Time::from_ms(100_000_000);
+    let begun = Instant::now();
+    let result = anabranch_sim::run(&setup, 1, &mut |_| begun.elapsed() < Duration::from_secs(10)).unwrap();
+    assert!(!result.interrupted, "still sampling after ten seconds, at {}", result.simulated);
 }

@@ -3,7 +3,6 @@
 use crate::common::*;
 use anabranch_backend::{RunError, Setup};
 use anabranch_outcome::{FlowRow, FlowStatus};
-use anabranch_random::Stream;
 use anabranch_sim::How;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
@@ -222,19 +221,6 @@ fn gpus_that_share_a_nic_are_endpoints_of_their_own() {
     assert_eq!((result.gpus.len(), result.gpus[9].host), (32, 4));
 }
 
-/// Random messages between all GPUs.
-fn traffic(gpus: u32, seed: u64) -> FlowSet {
-    let mut stream = Stream::keyed(seed, 1, "servers");
-    let mut list = Vec::new();
-    while list.len() < 300 {
-        let (src, dst) = (stream.below(gpus.into()) as u32, stream.below(gpus.into()) as u32);
-        if src != dst {
-            list.push((src, dst, 1 + stream.below(60_000), stream.below(5) * 1_000_000));
-        }
-    }
-    flows(&list)
-}
-
 #[test]
 fn threads_cells_and_timing_do_not_matter() {
     for latency in [0, 1, 19_999, 20_000, 333_333, 700_000, 5_000_000] {
@@ -247,7 +233,8 @@ fn threads_cells_and_timing_do_not_matter() {
                 cross_rail,
                 ..servers(gpus, 4)
             };
-            let setup = setup(topology, routed(traffic(4 * gpus, latency), &of), "reps");
+            let setup =
+                setup(topology, routed(flows(&random_list(4 * gpus, 300, 60_000, 5_000_000, latency)), &of), "reps");
             let print = |how: How| {
                 let result = run_as(&setup, how);
                 assert!(result.flows.iter().all(|row| row.status == FlowStatus::Finished));
@@ -303,6 +290,10 @@ fn servers_do_not_change_flows_on_a_rail() {
     assert_eq!(result.flows.iter().map(|row| row.delays.is_some()).collect::<Vec<_>>(), [false, true]);
 }
 
+/// A packet to a rank on another rail: received, and acknowledged as its sender counts it.
+const RECEIVED: u64 = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
+const ACKNOWLEDGED: u64 = RECEIVED + 2 * (ACK + DELAY) + 1_000_000;
+
 /// Two ranks on different rails of two servers exchange a packet each: to the relay by scale-up, 4096 B and the latency; over
 /// the rail two links; the acknowledgement back to the relay, and a trigger's latency to the sender, which counts it.
 #[test]
@@ -310,12 +301,10 @@ fn jobs_follow_both_flows_of_a_relayed_message() {
     let of = servers(4, 4);
     let kind = workload("collective", "algorithm=ring-all-gather ranks=2 hosts=[0,5] size=8192B repetitions=2");
     let setup = setup(rails(), made(&rails(), &of, kind, ""), "ops");
-    let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
-    let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
     for threads in [1, 2, 3] {
         let result = run_on(&setup, threads);
         let times: Vec<_> = result.jobs.groups.iter().map(|group| (group.completion, group.ideal)).collect();
-        assert_eq!(times, vec![(Some(Time::from_ps(acknowledged)), Some(Time::from_ps(acknowledged))); 2]);
+        assert_eq!(times, vec![(Some(Time::from_ps(ACKNOWLEDGED)), Some(Time::from_ps(ACKNOWLEDGED))); 2]);
         // Rows name NICs: GPUs 0 and 5 have NICs 0 and 5.
         assert_eq!(result.jobs.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 5, 0, 5]);
         assert_eq!(result.jobs.flows.len(), 8, "two flows per message");
@@ -330,12 +319,10 @@ fn goal_schedules_follow_both_flows_of_a_relayed_message() {
     let goal = "num_ranks 2\nrank 0 {\na: send 4096b to 1 tag 0\nb: send 4096b to 1 tag 1\nb requires a\n}\n\
                 rank 1 {\nrecv 4096b from 0 tag 0\nrecv 4096b from 0 tag 1\n}\n";
     let setup = setup(rails(), made(&rails(), &of, kind, goal), "ops");
-    let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
-    let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
     for threads in [1, 2, 3] {
         let result = run_on(&setup, threads);
         let [group] = &result.jobs.groups[..] else { panic!("{} groups", result.jobs.groups.len()) };
-        let both = Some(Time::from_ps(2 * acknowledged));
+        let both = Some(Time::from_ps(2 * ACKNOWLEDGED));
         assert_eq!((group.completion, group.ideal, group.critical_messages), (both, both, Some(2)));
         let steps: Vec<_> = result
             .jobs
@@ -343,7 +330,7 @@ fn goal_schedules_follow_both_flows_of_a_relayed_message() {
             .iter()
             .map(|row| [row.start.get(), row.completion.get()].map(|time| time.map(Time::ps)))
             .collect();
-        assert_eq!(steps, [[Some(0), Some(received)], [Some(acknowledged), Some(received)]]);
+        assert_eq!(steps, [[Some(0), Some(RECEIVED)], [Some(ACKNOWLEDGED), Some(RECEIVED)]]);
         assert_eq!(result.jobs.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 5]);
     }
 }

@@ -4,16 +4,11 @@ use crate::common::*;
 use anabranch_backend::{RunError, Setup};
 use anabranch_lb::registry::{self, ALIASES, PacketScope};
 use anabranch_outcome::{FlowStatus, RunResult};
-use anabranch_sim::How;
-use anabranch_topology::{FaultKind, FaultParameters};
+use anabranch_topology::FaultKind;
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::Time;
 
 const MIB: u64 = 1 << 20;
-
-fn on(setup: &Setup, threads: usize) -> RunResult {
-    run_as(setup, How::on(threads))
-}
 
 fn skipping(setup: &Setup) -> Setup {
     let mut setup = setup.clone();
@@ -27,7 +22,7 @@ fn share(result: &RunResult) -> f64 {
 
 /// Largest error of a flow's completion time, as a part of it, and the share of the simulated time that was skipped.
 fn error(setup: &Setup) -> (f64, f64) {
-    let (full, skipped) = (on(setup, 1), on(&skipping(setup), 1));
+    let (full, skipped) = (run_on(setup, 1), run_on(&skipping(setup), 1));
     let fct = |result: &RunResult| -> Vec<f64> {
         result.flows.iter().map(|flow| flow.fct_rx.expect("a finished flow").as_seconds()).collect()
     };
@@ -114,7 +109,7 @@ fn every_scheme_is_within_one_percent() {
 #[test]
 fn lone_flow_errs_by_one_packet_per_span() {
     let setup = setup(two_leaves(), flows(&[(0, 2, 1 << 30, 0)]), "prime");
-    let (full, skipped) = (on(&setup, 1), on(&skipping(&setup), 1));
+    let (full, skipped) = (run_on(&setup, 1), run_on(&skipping(&setup), 1));
     let [full, estimate] = [&full, &skipped].map(|result| result.flows[0].fct_rx.unwrap().as_us());
     assert!((full - estimate).abs() < full / 800.0, "{full} {estimate}");
     assert!(share(&skipped) > 0.95);
@@ -124,19 +119,15 @@ fn lone_flow_errs_by_one_packet_per_span() {
 #[test]
 fn threads_agree() {
     let setup = skipping(&long_flows(2, 64 * MIB, "prime", 3));
-    let rows = |threads| format!("{:?}", on(&setup, threads).flows);
+    let rows = |threads| format!("{:?}", run_on(&setup, threads).flows);
     let one = rows(1);
     assert!(rows(2) == one && rows(3) == one);
 }
 
 /// Takes down the cable `leaf0-spine0` at `at`, for 100 us.
 fn with_outage(setup: &Setup, at: Time) -> Setup {
-    let mut setup = setup.clone();
-    for (kind, at) in [(FaultKind::LinkDown, at), (FaultKind::LinkUp, at + Time::from_us(100))] {
-        let fault = FaultParameters { kind, at, links: vec!["leaf0-spine0".into()], ..FaultParameters::default() };
-        setup.faults.extend(fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault"));
-    }
-    setup
+    let times = [(FaultKind::LinkDown, at), (FaultKind::LinkUp, at + Time::from_us(100))];
+    times.map(|(kind, at)| link_fault(kind, at, "leaf0-spine0")).into_iter().fold(setup.clone(), with_fault)
 }
 
 /// Flows of 64 MiB take 1.4 ms at 400 Gb/s: all are done at 3 ms.
@@ -158,7 +149,7 @@ fn starts_and_faults_ahead_prevent_a_jump() {
 fn time_limit_counts_what_was_skipped() {
     let mut setup = skipping(&setup(two_leaves(), flows(&[(0, 2, 1 << 30, 0)]), "prime"));
     setup.limits.time_limit = Time::from_ms(10);
-    let result = on(&setup, 1);
+    let result = run_on(&setup, 1);
     assert!(result.time_limit_struck && share(&result) > 0.5);
     assert_eq!((result.simulated, result.flows[0].status), (Time::from_ms(10), FlowStatus::Unfinished));
 }

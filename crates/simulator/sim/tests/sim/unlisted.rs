@@ -12,9 +12,7 @@ fn made(topology: &Topology, kinds: &[(&str, &str)], templates: bool) -> FlowSet
 }
 
 fn run(topology: &Topology, set: FlowSet, threads: usize) -> RunResult {
-    let mut setup = setup(topology.clone(), set, "ops");
-    setup.limits.trigger_latency = Time::from_us(1);
-    run_on(&setup, threads)
+    run_on(&setup(topology.clone(), set, "ops"), threads)
 }
 
 /// A job of 24 groups of 4, 4 at a time, twice each, beside a window of 3 in an all-to-all of 6 groups, 2 at a time, and a

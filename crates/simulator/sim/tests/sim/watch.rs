@@ -5,7 +5,6 @@ use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{PacketKind, RunResult, TraceEvent, TraceRow};
 use anabranch_settings::Never;
 use anabranch_topology::{FaultKind, FaultParameters};
-use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 
 const ROOM: u64 = 10_000_000;
@@ -55,9 +54,11 @@ fn a_packet_and_its_acknowledgement() {
     }
     // Reception of the data and transmission of its acknowledgement have the same time.
     let mut found: Vec<String> = result.watched.trace.iter().map(|row| words(&result, row)).collect();
-    found.sort_by_key(|text| text.split_once(' ').map(|(time, rest)| (time.parse::<u64>().unwrap(), rest.to_string())));
-    expected
-        .sort_by_key(|text| text.split_once(' ').map(|(time, rest)| (time.parse::<u64>().unwrap(), rest.to_string())));
+    for rows in [&mut found, &mut expected] {
+        rows.sort_by_key(|text| {
+            text.split_once(' ').map(|(time, rest)| (time.parse::<u64>().unwrap(), rest.to_string()))
+        });
+    }
     assert_eq!(found, expected);
     assert!(result.watched.trace.iter().filter(|row| row.packet == PacketKind::Ack).all(|r| r.acked_below == Some(1)));
     assert!(!result.watched.trace_cut);
@@ -77,14 +78,12 @@ fn waiting_packets_are_recorded() {
 
 /// Setups that together mark, trim, drop, lose, pause, probe, reorder and change paths.
 fn setups() -> Vec<(&'static str, Setup)> {
-    let fault = |mut setup: Setup, kind, loss, links: &[&str]| {
+    let fault = |setup: Setup, kind, loss, links: &[&str]| {
         let links = links.iter().map(ToString::to_string).collect();
         let at = Time::from_us(7);
         let known = Never::Value(Time::from_us(9));
         let detect_after = if kind == FaultKind::LinkDown { known } else { Never::Never };
-        let fault = FaultParameters { kind, loss, at, links, detect_after, ..FaultParameters::default() };
-        setup.faults.extend(fault.resolve(&setup.topology, 0, 1).expect("a fault"));
-        setup
+        with_fault(setup, FaultParameters { kind, loss, at, links, detect_after, ..FaultParameters::default() })
     };
     let incast = || {
         let senders: Vec<_> = (0..24).map(|src| (src, 31, 200_000, u64::from(src) * 1000)).collect();
@@ -100,7 +99,6 @@ fn setups() -> Vec<(&'static str, Setup)> {
     let guided = topology("dragonfly", "p=2 a=4 h=2");
     let random = |seed| random_flows(&leaf_spine_128(), 60, 300_000, 20_000_000, seed);
     let many = |most| random_flows(&small(), 60, most, 20_000_000, 4);
-    let transport = anabranch_transport::TransportParameters::Uet(UetTransport::spritz());
     let across = permutation(&guided, 100_000, 1);
     vec![
         ("coin", coin),
@@ -121,7 +119,7 @@ fn setups() -> Vec<(&'static str, Setup)> {
         ("pfc", roce_setup(small(), incast(), "ecmp", Profile::Lossless)),
         ("conweave", roce_setup(leaf_spine_128(), random(6), "conweave", Profile::ConweaveIrn)),
         ("recorded-pfc", roce_setup(leaf_spine_128(), random(7), "conweave", Profile::ConweaveLossless)),
-        ("guided", Setup { transport, ..setup(guided, across, "spritz-spray-w") }),
+        ("guided", spritz(guided, across, "spritz-spray-w")),
         ("limit", {
             let mut setup = setup(small(), incast(), "prime");
             setup.limits.until_all_done = false;

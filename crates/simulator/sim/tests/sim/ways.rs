@@ -37,8 +37,7 @@ fn detected_faults_take_effect_at_their_time() {
                 detect_after: Never::Value(Time::from_ns(2_345)),
                 ..FaultParameters::default()
             };
-            let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
-            setup.faults.extend(faults);
+            setup = with_fault(setup, fault);
         }
         run_in_every_mode(&setup, scheme);
     }

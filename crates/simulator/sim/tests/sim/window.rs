@@ -3,7 +3,7 @@
 use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_units::Time;
-use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
+use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
 
 /// Of 60 packets of 4 KiB at 400 Gb/s and a load of 0.6: 60 * 4096 B * 8 / (0.6 * 400 Gb/s).
 const PERIOD: u64 = 8_192_000;
@@ -69,13 +69,7 @@ fn none_without_known_and_different_starts() {
     waits.flows.flows[2].start = Start::On(TriggerId(0));
     assert_eq!(run(&waits).window, None);
     // If the waiting flow is not measured, it has no effect.
-    let background = anabranch_workload::WorkloadInfo {
-        name: "background".into(),
-        measured: false,
-        load_balancer: 0,
-        is_job: false,
-        collective: None,
-    };
+    let background = WorkloadInfo { measured: false, ..waits.flows.workloads[0].clone() };
     waits.flows.workloads.push(background);
     waits.flows.flows[2].workload = 1;
     assert!(run(&waits).window.is_some());
