@@ -70,27 +70,25 @@ fn sentence(text: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
+fn about(side: Side, name: &str) -> Option<(Side, &'static About)> {
+    let all = if side == Side::Host { HostParameters::ALL } else { SwitchParameters::ALL };
+    all.iter().find(|about| about.name == name).map(|about| (side, about))
+}
+
 fn scheme_page(name: &str) -> String {
     let mut text = format!("{WRITTEN}# {name}\n\n");
     let mut sides: Vec<(Side, &About)> = Vec::new();
     let mut own: Vec<&Alias> = ALIASES.iter().filter(|alias| page_of(alias) == name).collect();
     own.sort_by_key(|alias| alias.name != name);
     if let Some(alias) = own.first().filter(|alias| alias.name == name) {
-        sides
-            .extend(HostParameters::ALL.iter().find(|about| about.name == alias.host).map(|about| (Side::Host, about)));
-        sides.extend(
-            SwitchParameters::ALL.iter().find(|about| about.name == alias.switch).map(|about| (Side::Switch, about)),
-        );
+        sides.extend(about(Side::Host, alias.host));
+        sides.extend(about(Side::Switch, alias.switch));
     }
     for alias in own {
         text += &pair_text(alias);
     }
-    let host = HostParameters::ALL.iter().find(|about| about.name == name);
-    let switch = SwitchParameters::ALL.iter().find(|about| about.name == name);
-    for (side, about) in [(Side::Host, host), (Side::Switch, switch)] {
-        if let Some(about) = about.filter(|about| !sides.contains(&(side, about))) {
-            sides.push((side, about));
-        }
+    for side in [Side::Host, Side::Switch] {
+        sides.extend(about(side, name).filter(|own| !sides.contains(own)));
     }
     // The side that distinguishes a pair comes first. The other has a page of its own.
     sides.sort_by_key(|(_, about)| about.name != name);

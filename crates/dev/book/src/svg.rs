@@ -31,21 +31,16 @@ impl Svg {
     }
 
     pub(crate) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
-        let (x, y) = at;
-        let _ = writeln!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"3\"/>",
-            size.0, size.1
-        );
+        self.shape("class", class, at, size);
     }
 
     pub(crate) fn filled(&mut self, colour: &str, at: (f64, f64), size: (f64, f64)) {
-        let (x, y) = at;
-        let _ = writeln!(
-            self.body,
-            "<rect fill=\"{colour}\" x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"3\"/>",
-            size.0, size.1
-        );
+        self.shape("fill", colour, at, size);
+    }
+
+    fn shape(&mut self, key: &str, value: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        let size = format!("width=\"{width}\" height=\"{height}\"");
+        let _ = writeln!(self.body, "<rect {key}=\"{value}\" x=\"{x}\" y=\"{y}\" {size} rx=\"3\"/>");
     }
 
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), r: f64) {
