@@ -270,18 +270,6 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_events_are_ordered_by_rank() {
-        let mut cells = Cells::new(1);
-        for (time, order) in [(5, 2), (5, 1), (1, 9), (900_000, 0), (5, 0)] {
-            cells.push(0, Event { time, order, payload: 0 });
-        }
-        assert_eq!(cells.next_time(), 1);
-        let order: Vec<_> = drain(&mut cells, 0, 1, 900_000).iter().map(|e| (e.time, e.order)).collect();
-        assert_eq!(order, [(1, 9), (5, 0), (5, 1), (5, 2)]);
-        assert_eq!(cells.next_time(), 900_000);
-    }
-
-    #[test]
     fn many_ties_at_one_instant_are_sorted() {
         let mut cells = Cells::new(1);
         for order in 0..5_000u32 {

@@ -237,17 +237,6 @@ fn a_lone_flow_fills_links_of_any_rate_and_length() {
     }
 }
 
-/// A step of a ring is a message per rank: with a BDP of a few packets each still fills its link.
-#[test]
-fn short_links_are_filled_whatever_the_coalescing() {
-    for ack_every in [1, 2, 4, 16, 64] {
-        let mut setup = setup(leaf_spine(2, "400Gbps", "10ns"), flows(&[(0, 1, 2000 * 4096, 0)]), "ops");
-        uet(&mut setup).ack_every = ack_every;
-        // 4160 B take 83,200 ps: 2000 of them, one more hop, and two delays of 10 ns.
-        assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(2001 * 83_200 + 2 * 10_000)), "{ack_every}");
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
