@@ -35,36 +35,31 @@ pub enum Element {
 
 /// Task of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+pub(crate) struct Job {
     /// The plugin.
-    pub plugin: PathBuf,
+    pub(crate) plugin: PathBuf,
     /// Version of its interface; `None`: the newest.
-    pub abi: Option<u32>,
+    pub(crate) abi: Option<u32>,
     /// The collective, by name.
-    pub kind: String,
-    /// Number of this rank.
-    pub rank: usize,
-    /// Number of ranks.
-    pub ranks: usize,
+    pub(crate) kind: String,
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
     /// Bytes of its buffer.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Channels, each with a share of the buffer.
-    pub channels: usize,
+    pub(crate) channels: usize,
     /// Element type of the buffer.
-    pub element: Element,
+    pub(crate) element: Element,
     /// `true` to record a row per message.
-    pub rows: bool,
+    pub(crate) rows: bool,
 }
 
 /// A connection to a listening peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RankPlace {
-    /// The channel.
-    pub channel: usize,
-    /// Rank of the peer.
-    pub peer: usize,
-    /// Handle.
-    pub handle: Vec<u8>,
+pub(crate) struct RankPlace {
+    pub(crate) channel: usize,
+    pub(crate) peer: usize,
+    pub(crate) handle: Vec<u8>,
 }
 
 /// A message as recorded by its sender or its receiver.
@@ -113,52 +108,37 @@ impl From<DeliveryCounters> for TransportCounters {
     }
 }
 
-/// Order of a parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Order {
-    /// Load the plugin and listen.
+pub(crate) enum Order {
     Begin(Job),
-    /// Connect to these.
     Connect(Vec<RankPlace>),
     /// Run the collective once.
     Go,
-    /// Close everything.
     End,
 }
 
-/// Report of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Report {
-    /// It listens at these places.
+pub(crate) enum Report {
     Listening {
-        /// The places.
         places: Vec<RankPlace>,
         /// Its process number outside of its namespaces.
         process: i32,
         /// The plugin's version, and the name and speed in Mbit/s of its first device.
         net: (u32, String, i32),
     },
-    /// All connections are established.
     Connected,
-    /// A collective is complete.
     Done {
         /// Its start, in nanoseconds of the machine's monotonic clock.
         began_ns: u64,
-        /// Its duration.
         nanoseconds: u64,
-        /// Number of incorrect elements.
         wrong: usize,
-        /// Messages.
         rows: Vec<Row>,
     },
-    /// It failed.
     Failed {
-        /// Reason.
         reason: String,
         /// Time since the last order.
         nanoseconds: u64,
     },
-    /// Everything is closed.
     Closed,
 }
 
