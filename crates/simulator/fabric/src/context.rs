@@ -63,7 +63,6 @@ pub(crate) struct Ctx<'a> {
     pub(crate) now: u64,
     /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
-    /// Reason why the run has to stop.
     pub(crate) failure: Option<RunError>,
     /// Complete bytes of the groups that have ended here.
     pub(crate) ended_bytes: CompleteBytes,

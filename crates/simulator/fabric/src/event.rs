@@ -101,7 +101,6 @@ impl Ties {
         order | draw as u32 & self.drawn
     }
 
-    /// Returns the rank of the link of an arrival.
     #[inline]
     pub(crate) fn rank(&self, order: u32) -> u32 {
         order & self.ranks
@@ -114,7 +113,6 @@ pub(crate) fn is_arrival(order: u32) -> bool {
 }
 
 impl Event {
-    /// Encodes the event for the engine.
     #[inline]
     pub(crate) fn at(self, time: u64) -> anabranch_engine::Event {
         let (kind, entity, payload) = match self {
@@ -133,7 +131,6 @@ impl Event {
         anabranch_engine::Event { time, order: kind << ENTITY_BITS | entity, payload }
     }
 
-    /// Decodes an event of the engine.
     #[inline]
     pub(crate) fn of(event: anabranch_engine::Event) -> Self {
         let (entity, payload) = (event.order & (MAX_ENTITIES - 1), event.payload);

@@ -6,9 +6,7 @@ use anabranch_workload::{FlowSet, GroupTemplate, TemplatePlace};
 enum Page<T> {
     /// No flow of the group has a state yet.
     Untouched,
-    /// Per flow of the group.
     Open(Box<[T]>),
-    /// The group has ended.
     Ended,
 }
 
@@ -24,13 +22,11 @@ pub(crate) struct FlowTable<T> {
 }
 
 impl<T: Copy> FlowTable<T> {
-    /// Creates the table of the flows of `set`.
     pub(crate) fn of_flows(set: &FlowSet, initial: T, ended: T) -> Self {
         let of = |template: &GroupTemplate| (template.first_flow, template.flows_per_group());
         Self::new(set, set.flows.len(), of, initial, ended)
     }
 
-    /// Creates the table of the triggers of `set`.
     pub(crate) fn of_triggers(set: &FlowSet, initial: T) -> Self {
         let of = |template: &GroupTemplate| (template.first_trigger, template.triggers_per_group());
         Self::new(set, set.triggers.len(), of, initial, initial)
@@ -98,7 +94,6 @@ impl<T: Copy> FlowTable<T> {
         matches!(self.templates[template].2[group as usize], Page::Open(_))
     }
 
-    /// Returns `true` if a group has ended.
     pub(crate) fn has_ended(&self, template: usize, group: u32) -> bool {
         matches!(self.templates[template].2[group as usize], Page::Ended)
     }
@@ -117,7 +112,6 @@ impl<T: Copy> FlowTable<T> {
         (0..self.listed.len() as u32).chain(self.templates.iter().flat_map(of_template))
     }
 
-    /// Returns the bytes of the states.
     pub(crate) fn memory(&self) -> usize {
         let pages = |(_, per_group, pages): &(u32, u32, Vec<Page<T>>)| {
             let open = pages.iter().filter(|page| matches!(page, Page::Open(_))).count();

@@ -30,7 +30,6 @@ pub(crate) fn whole((outcome, counters): (FlowOutcome, FlowCounters)) -> FlowOut
     FlowOutcome { metrics: counters.into(), ..outcome }
 }
 
-/// Groups of all templates of a run.
 #[derive(Debug)]
 pub(crate) struct GroupEnds {
     templates: Vec<Mutex<OfTemplate>>,

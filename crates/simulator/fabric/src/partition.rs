@@ -25,7 +25,6 @@ const BATCH: u32 = 1 << 14;
 /// Number of events in advance at which packets are prefetched into the processor's caches.
 const FETCH: usize = 24;
 
-/// A partition of the fabric.
 #[derive(Debug)]
 pub(crate) struct Partition<'a> {
     pub(crate) cx: Ctx<'a>,
@@ -33,7 +32,6 @@ pub(crate) struct Partition<'a> {
     pub(crate) switches: Switches,
     pub(crate) scale_up: ScaleUp,
     triggers: Triggers,
-    /// The cells of this partition.
     cells: Vec<u32>,
     /// Per cell, the flows with a start time there, in order, and how many of them have been scheduled.
     starts: Vec<(Vec<FlowId>, usize)>,
@@ -221,7 +219,6 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Handles a service event.
     fn serve(&mut self, port: PortId) {
         let Ctx { ports, now, .. } = &mut self.cx;
         match ports.nic_of(port) {

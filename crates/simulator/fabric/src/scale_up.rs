@@ -24,7 +24,6 @@ pub(crate) struct Port {
     service: u64,
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
-    /// Longest time for which a message has waited.
     pub(crate) longest_wait: u64,
 }
 
@@ -46,7 +45,6 @@ impl Port {
     }
 }
 
-/// Both directions of the port of a GPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GpuPort {
     pub(crate) egress: Port,
@@ -67,7 +65,6 @@ pub(crate) struct Record {
 pub(crate) struct ScaleUp {
     /// Per GPU; unused for those of other partitions.
     pub(crate) gpus: Vec<GpuPort>,
-    /// Per flow over scale-up.
     pub(crate) records: Vec<Record>,
     /// Bytes of messages that GPUs here have started to send, and of those that they have received.
     pub(crate) injected: u64,
@@ -81,7 +78,6 @@ fn later(time: u64, span: u64) -> u64 {
     time.saturating_add(span).min(u64::MAX - 1)
 }
 
-/// Returns the GPUs of a flow over scale-up.
 fn gpus(flow: &Flow) -> (usize, usize) {
     flow.gpus.map_or((0, 0), |(src, dst)| (src as usize, dst as usize))
 }

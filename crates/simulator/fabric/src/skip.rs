@@ -25,12 +25,10 @@ pub(crate) struct Published {
 /// What the partitions share.
 #[derive(Debug)]
 pub(crate) struct SkipCheck {
-    /// Interval of the cuts.
     pub(crate) interval: u64,
     /// Time of the last fault or change of tables within the run.
     last_change: u64,
     pub(crate) time_limit: u64,
-    /// Payload of a full packet.
     pub(crate) mtu: u64,
     pub(crate) published: Vec<Published>,
     /// Per flow, packets that the sender has not sent yet; after a decision, packets that it skips.
@@ -54,7 +52,6 @@ impl SkipCheck {
         })
     }
 
-    /// Bytes of a flow that were skipped.
     pub(crate) fn skipped_bytes(&self, flow: FlowId) -> u64 {
         self.skipped[flow.at()].load(Relaxed) * self.mtu
     }

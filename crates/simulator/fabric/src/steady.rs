@@ -69,7 +69,6 @@ pub(crate) struct Skips {
 }
 
 impl Skips {
-    /// Sum of all jumps.
     pub(crate) fn total(&self) -> u64 {
         self.jumps.iter().map(|jump| jump.by).sum()
     }
@@ -133,7 +132,6 @@ impl Skips {
         self.taken >= SAMPLES
     }
 
-    /// Length of the last span.
     fn span(&self, check: &SkipCheck) -> u64 {
         self.at_interval / 2 * check.interval
     }

@@ -61,7 +61,6 @@ impl StickyError {
 
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    /// Control messages that are not yet sent.
     pub(super) unsent: VecDeque<Vec<u8>>,
     /// Time of the last message on stream 0.
     pub(super) last_sent_at: Time,

@@ -39,7 +39,6 @@ impl NicUses {
         self.hosts[host.at()].pairs -= pairs;
     }
 
-    /// Returns the largest number of queue pairs that one NIC had open.
     pub(crate) fn max_pairs(&self) -> u64 {
         self.hosts.iter().map(|nic| u64::from(nic.max_pairs)).max().unwrap_or(0)
     }
@@ -59,7 +58,6 @@ impl NicUses {
         Some(if fits { wanted } else { 0 })
     }
 
-    /// Releases what [`NicUses::reserve`] returned.
     pub(crate) fn release(&mut self, host: HostId, reserved: u64) {
         if self.limits.is_some_and(|limits| limits.reorder.is_some()) {
             self.hosts[host.at()].early -= reserved;

@@ -71,7 +71,6 @@ impl Hosts {
         }
     }
 
-    /// Handles a timer of a flow's sender or receiver.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
         let plan = cx.plan;
         let of = &plan.flow(flow);
@@ -171,7 +170,6 @@ impl Hosts {
         }
     }
 
-    /// Returns `true` if a group of a template has ended here.
     pub(crate) fn has_ended(&self, template: usize, group: u32) -> bool {
         self.senders.slots.has_ended(template, group)
     }

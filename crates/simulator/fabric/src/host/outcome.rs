@@ -20,7 +20,6 @@ pub(crate) struct HostCounters {
     pub(crate) probe_bytes: u64,
     pub(crate) gaps: Gaps,
     pub(crate) timeouts: u64,
-    /// Flows whose senders have finished.
     pub(crate) finished: u64,
 }
 

@@ -42,7 +42,6 @@ impl PausedTimes {
         PausedTimes { classes, paused: vec![Paused { since: u64::MAX, total: 0 }; ports * classes], any: false }
     }
 
-    /// Returns `true` if there has been a pause.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any

@@ -61,7 +61,6 @@ impl Watch {
         self.captures.iter().map(|(port, _)| *port)
     }
 
-    /// Returns `true` if the packet belongs to a traced flow.
     pub(crate) fn follows(&self, packet: &Packet) -> bool {
         let word = self.flows.get(packet.flow as usize / 64).copied().unwrap_or(0);
         word >> (packet.flow % 64) & 1 == 1 && packet.kind != Kind::Pause && !self.full

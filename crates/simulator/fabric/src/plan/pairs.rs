@@ -206,7 +206,6 @@ impl UsedPairs {
         self.list.iter().flat_map(|pair| pair.rates.iter().map(|rates| rates.0)).collect()
     }
 
-    /// Returns the key of a flow's pair.
     #[inline]
     pub(crate) fn key(&self, topology: &Topology, flow: &Flow) -> PairKey {
         let class = if self.has_classes { flow.class } else { 0 };

@@ -1,19 +1,15 @@
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Medium};
 
-/// Scale-up networks of the servers.
 #[derive(Debug)]
 pub(crate) struct ScaleUpPlan {
     pub(crate) rate: Rate,
     /// Time from first byte sent to first byte received, in picoseconds.
     pub(crate) latency: u64,
-    /// Number of GPUs of all servers.
     pub(crate) gpus: u32,
-    /// GPUs of a server.
     pub(crate) per_server: u32,
     /// Per flow, its number among those over scale-up; `u32::MAX`: it uses the network.
     numbers: Vec<u32>,
-    /// Number of flows over scale-up.
     pub(crate) flows: u32,
 }
 

@@ -194,7 +194,6 @@ impl FlowTransports {
         Ok(FlowTransports { all, numbers, pairs })
     }
 
-    /// Returns the number of the transport of a flow.
     #[inline]
     pub(crate) fn number_of(&self, topology: &Topology, flow: &Flow) -> TransportId {
         self.numbers.get(&self.pairs.key(topology, flow)).copied().unwrap_or(TransportId(0))
@@ -205,7 +204,6 @@ impl FlowTransports {
         &self.all[number.0 as usize].2
     }
 
-    /// Returns the round trip over the fastest path.
     pub(crate) fn shortest_rtt(&self, number: TransportId) -> Time {
         self.all[number.0 as usize].1
     }

@@ -37,7 +37,6 @@ pub(crate) struct Buffers {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferRequest {
     pub(crate) switch: SwitchId,
-    /// The link by which it came.
     pub(crate) ingress: u32,
     pub(crate) class: u8,
     pub(crate) size: u32,
@@ -58,7 +57,6 @@ impl Buffers {
         }
     }
 
-    /// Returns `true` if the packet fits into the buffer.
     #[inline]
     pub(crate) fn admits(&self, shared: &SharedBuffer, request: &BufferRequest) -> bool {
         let (pool, held) = (&shared.pools[request.switch.at()], self.held[request.switch.at()]);

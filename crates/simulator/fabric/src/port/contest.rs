@@ -5,7 +5,6 @@
 //! Phase Effects in Packet-Switched Gateways"). Clocks of real NICs drift and switches arbitrate: here those that have
 //! come since the port's last departure contend for its place, and two flows have it in turn.
 
-/// The current contest of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Contest {
     /// Packets that the port had sent when it began.

@@ -4,7 +4,6 @@ use crate::packet::Packet;
 use anabranch_random::Stream;
 use anabranch_topology::FaultAction;
 
-/// A link that is down or loses packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkFault {
     down: bool,

@@ -54,7 +54,6 @@ impl Headers {
         self.ports.get(port.at()).is_some_and(Option::is_some)
     }
 
-    /// Returns the waiting bytes of headers of a port.
     pub(super) fn bytes(&self, port: PortId) -> u32 {
         self.ports.get(port.at()).and_then(Option::as_ref).map_or(0, |waiting| waiting.bytes)
     }

@@ -63,9 +63,7 @@ pub(crate) struct Port {
     control: Fifo,
     /// Queue of data where there is one data class.
     data: Fifo,
-    /// Waiting bytes of all data classes.
     pub(crate) waiting_bytes: u32,
-    /// Waiting packets of all data classes.
     pub(crate) waiting_packets: u32,
     control_bytes: u32,
     /// Bytes of the last packet that started.

@@ -521,7 +521,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Prefetches a port with its counters.
     pub(crate) fn fetch_port(&self, port: PortId) {
         prefetch(self.port(port));
         prefetch(&self.port(port).account);

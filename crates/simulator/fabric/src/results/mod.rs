@@ -171,7 +171,6 @@ fn end_groups(plan: &Plan<'_>, partitions: &mut [Partition<'_>]) {
     }
 }
 
-/// Returns the outcomes of the listed flows.
 fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
     let outcome = |(number, flow): (usize, &anabranch_workload::Flow)| {
         let id = FlowId(number as u32);
