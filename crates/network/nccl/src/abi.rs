@@ -9,7 +9,6 @@ use std::ffi::{c_char, c_int, c_ulong, c_void};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
-    /// The call succeeded.
     Success = 0,
     /// The network or the kernel reports an error.
     System = 2,
@@ -37,9 +36,7 @@ pub const MAX_BYTES: usize = 1 << 40;
 pub const OPTIONAL_COMPLETION: usize = 1;
 /// Levels of log lines.
 pub const LOG_WARN: c_int = 2;
-/// See [`LOG_WARN`].
 pub const LOG_INFO: c_int = 3;
-/// See [`LOG_WARN`].
 pub const LOG_TRACE: c_int = 5;
 /// Subsystem of the plugin's log lines: the network.
 pub const LOG_NET: c_ulong = 16;
@@ -62,7 +59,6 @@ unsafe impl Sync for Name {}
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Identity {
-    /// Name of the device.
     pub name: *const c_char,
     /// Path of the device in `/sys`; null: it has none.
     pub pci_path: *const c_char,
@@ -80,27 +76,20 @@ pub struct Identity {
 pub struct DeviceLimits {
     /// Speed in Mbit/s.
     pub speed: c_int,
-    /// Port number of the device.
     pub port: c_int,
     /// Latency in microseconds.
     pub latency: f32,
-    /// Maximum number of communicators.
     pub max_comms: c_int,
-    /// Maximum number of receives of a grouped receive.
     pub max_recvs: c_int,
     /// Type of device offload; 0: none.
     pub net_device_type: c_int,
-    /// Version of the device offload.
     pub net_device_version: c_int,
 }
 
-/// Properties of a device, version 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV8 {
-    /// Its name and identifiers.
     pub identity: Identity,
-    /// Its limits.
     pub limits: DeviceLimits,
 }
 
@@ -108,9 +97,7 @@ pub struct PropertiesV8 {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Virtual<const N: usize> {
-    /// Number of members.
     pub count: c_int,
-    /// Numbers of the members.
     pub devices: [c_int; N],
 }
 
@@ -118,37 +105,27 @@ pub struct Virtual<const N: usize> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV9<const N: usize = 4> {
-    /// Its name and identifiers.
     pub identity: Identity,
     /// 1 where receives must be flushed.
     pub force_flush: c_int,
-    /// Its limits.
     pub limits: DeviceLimits,
     /// Members of this device: itself.
     pub virtual_devices: Virtual<N>,
-    /// Maximum bytes of a message.
     pub max_p2p_bytes: usize,
-    /// Maximum bytes of a collective.
     pub max_coll_bytes: usize,
 }
 
-/// Properties of a device, version 11.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV11 {
-    /// Properties that version 9 has too.
     pub v9: PropertiesV9,
-    /// Maximum number of requests in a multi-request.
     pub max_multi_request_size: c_int,
 }
 
-/// Properties of a device, version 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV12 {
-    /// Properties that version 9 has too.
     pub v9: PropertiesV9<8>,
-    /// Maximum number of requests in a multi-request.
     pub max_multi_request_size: c_int,
     /// Rail; -1: unknown.
     pub rail: i16,
@@ -171,7 +148,6 @@ type Out = *mut *mut c_void;
 pub type Absent = Option<unsafe extern "C" fn()>;
 /// `init`, versions 8 and 9.
 pub type Init = unsafe extern "C" fn(Option<Logger>) -> c_int;
-/// `init`, version 10.
 pub type InitV10 = unsafe extern "C" fn(Option<Logger>, Option<Profiler>) -> c_int;
 /// `init` since version 11: context out, number of the communicator, its configuration, logger, profiler.
 pub type InitV11 = unsafe extern "C" fn(Out, u64, *const Config, Option<Logger>, Option<Profiler>) -> c_int;
@@ -185,7 +161,6 @@ pub type Listen = unsafe extern "C" fn(c_int, *mut u8, Out) -> c_int;
 pub type ListenV11 = unsafe extern "C" fn(Pointer, c_int, *mut u8, Out) -> c_int;
 /// `connect`, versions 8 and 9: device, handle, sender out, device handle out.
 pub type Connect = unsafe extern "C" fn(c_int, *mut u8, Out, Out) -> c_int;
-/// `connect`, version 10.
 pub type ConnectV10 = unsafe extern "C" fn(c_int, *const Config, *mut u8, Out, Out) -> c_int;
 /// `connect` since version 11.
 pub type ConnectV11 = unsafe extern "C" fn(Pointer, c_int, *mut u8, Out, Out) -> c_int;
@@ -193,18 +168,15 @@ pub type ConnectV11 = unsafe extern "C" fn(Pointer, c_int, *mut u8, Out, Out) ->
 pub type Accept = unsafe extern "C" fn(Pointer, Out, Out) -> c_int;
 /// `regMr`: communicator, memory, bytes, kind, handle out.
 pub type RegMr = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Out) -> c_int;
-/// `deregMr`.
 pub type DeregMr = unsafe extern "C" fn(Pointer, Pointer) -> c_int;
 /// `isend`, version 8: communicator, memory, bytes, tag, handle of memory, request out.
 pub type SendV8 = unsafe extern "C" fn(Pointer, Pointer, c_int, c_int, Pointer, Out) -> c_int;
-/// `isend`, version 9.
 pub type SendV9 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Out) -> c_int;
 /// `isend` since version 10, with the profiler's handle.
 pub type SendV10 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Pointer, Out) -> c_int;
 /// `irecv`, version 8: communicator, count, and arrays of memory, bytes, tags, handles of memory; request out.
 pub type ReceiveV8 =
     unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut c_int, *mut Pointer, Out) -> c_int;
-/// `irecv`, version 9.
 pub type ReceiveV9 =
     unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut usize, *mut c_int, *mut Pointer, Out) -> c_int;
 /// `irecv` since version 10, with the profiler's handles.
@@ -224,7 +196,6 @@ pub type Flush = unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, 
 pub type Test = unsafe extern "C" fn(Pointer, *mut c_int, *mut c_int) -> c_int;
 /// `closeSend`, `closeRecv`, `closeListen`, `finalize`.
 pub type Close = unsafe extern "C" fn(Pointer) -> c_int;
-/// `setNetAttr`.
 pub type SetAttributes = unsafe extern "C" fn(Pointer, *const c_void) -> c_int;
 
 /// Table of functions. The versions differ in the types of some functions and in the fields at the end.
@@ -235,35 +206,22 @@ pub struct Table<I, P, L, C, S, R, E> {
     pub name: Name,
     /// Called once, since version 11 once for each of NCCL's communicators.
     pub init: I,
-    /// Returns the number of devices.
     pub devices: Devices,
-    /// Returns the properties of a device.
     pub get_properties: GetProperties<P>,
-    /// Creates a listener.
     pub listen: L,
-    /// Connects to a listener.
     pub connect: C,
-    /// Accepts a connection.
     pub accept: Accept,
-    /// Registers memory.
     pub reg_mr: RegMr,
     /// Null: no DMA-BUF.
     pub reg_mr_dma_buf: Absent,
-    /// Deregisters memory.
     pub dereg_mr: DeregMr,
-    /// Sends a message.
     pub isend: S,
-    /// Posts receives.
     pub irecv: R,
     /// Makes received data visible: nothing to do.
     pub iflush: Flush,
-    /// Tests a request for completion.
     pub test: Test,
-    /// Closes a sender.
     pub close_send: Close,
-    /// Closes a receiver.
     pub close_recv: Close,
-    /// Closes a listener.
     pub close_listen: Close,
     /// Null: no device offload.
     pub get_device_mr: Absent,
@@ -293,15 +251,10 @@ pub struct EndV11 {
     pub set_net_attr: SetAttributes,
 }
 
-/// Version 8.
 pub type NetV8 = Table<Init, PropertiesV8, Listen, Connect, SendV8, ReceiveV8, ()>;
-/// Version 9.
 pub type NetV9 = Table<Init, PropertiesV9, Listen, Connect, SendV9, ReceiveV9, EndV9>;
-/// Version 10.
 pub type NetV10 = Table<InitV10, PropertiesV9, Listen, ConnectV10, SendV10, ReceiveV10, EndV9>;
-/// Version 11.
 pub type NetV11 = Table<InitV11, PropertiesV11, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
-/// Version 12.
 pub type NetV12 = Table<InitV11, PropertiesV12, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
 
 #[cfg(test)]

@@ -10,19 +10,13 @@ use std::ffi::c_void;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum IdKind {
-    /// A listener.
     Listener = 1,
-    /// The sender of a connection.
     Sender = 2,
-    /// The receiver of a connection.
     Receiver = 3,
-    /// A request.
     Request = 4,
     /// One of NCCL's communicators, since version 11.
     Context = 5,
-    /// Registered memory.
     Memory = 6,
-    /// An attempt to connect.
     Attempt = 7,
 }
 
@@ -41,7 +35,6 @@ impl Id {
         self.number(kind, device) as usize as *mut c_void
     }
 
-    /// Encodes the identifier as a number.
     pub fn number(self, kind: IdKind, device: u8) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.slot) << 12 | u64::from(device) << 4 | kind as u64
     }

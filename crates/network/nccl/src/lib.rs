@@ -4,6 +4,7 @@
 //! no invalid pointer passes their functions (`entries`). A [`Node`] has all communicators of a device over one endpoint,
 //! without threads, clocks or pointers. `process` has a node per device, and a thread that helps out where NCCL does not call.
 
+#[doc(hidden)]
 pub mod abi;
 mod addresses;
 mod device;
@@ -13,9 +14,11 @@ mod fork;
 pub mod handle;
 mod helper;
 mod host;
+#[doc(hidden)]
 pub mod ids;
 mod labels;
 mod log;
+#[doc(hidden)]
 pub mod message;
 mod node;
 pub mod page;

@@ -18,29 +18,21 @@
 //! Stream 0 of each direction carries [`Control`] messages. Each connection, which the sender numbers, has a further
 //! stream to its receiver, which carries pieces of messages, each behind a [`PieceHeader`].
 
-/// Bytes of the header of a piece.
 pub const PIECE_HEADER: usize = 32;
-/// Maximum bytes of a piece.
 pub const PIECE: usize = 256 << 10;
-/// Maximum number of entries of a grant.
 pub const MAX_ENTRIES: usize = crate::abi::MAX_RECEIVES;
 
-/// Reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// There is no listener, or no longer.
     NoListener = 1,
-    /// There are too many connections.
     TooMany = 2,
 }
 
 /// A buffer that is posted for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostedBuffer {
-    /// Bytes of the buffer.
     pub size: u64,
-    /// Tag of the message that it receives.
     pub tag: i32,
 }
 
@@ -48,9 +40,7 @@ pub struct PostedBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum End {
-    /// The sender.
     Sender = 1,
-    /// The receiver.
     Receiver = 2,
 }
 
@@ -59,46 +49,31 @@ pub enum End {
 pub enum Control {
     /// A sender requests a connection to a listener.
     Connect {
-        /// The connection.
         connection: u32,
-        /// The key of the listener's handle.
         key: u64,
     },
-    /// The connection is accepted.
     Connected {
-        /// The connection.
         connection: u32,
     },
-    /// The connection is refused.
     Refused {
-        /// The connection.
         connection: u32,
-        /// Reason of the refusal.
         reason: Refusal,
     },
-    /// The receiver has posted buffers.
     Grant {
-        /// The connection.
         connection: u32,
         /// Number of the receive, from 0.
         number: u32,
-        /// Buffers of the receive.
         entries: Vec<PostedBuffer>,
     },
     /// A message is larger than its buffer.
     WrongSize {
-        /// The connection.
         connection: u32,
-        /// The receive.
         number: u32,
-        /// Bytes of the message.
         size: u64,
     },
     /// An endpoint of the connection has closed.
     Close {
-        /// The connection.
         connection: u32,
-        /// The endpoint that has closed.
         end: End,
         /// From a receiver: number of receives that were complete, from the first on.
         completed: u32,
@@ -110,15 +85,12 @@ pub enum Control {
 /// Header of a piece of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceHeader {
-    /// The connection.
     pub connection: u32,
-    /// The receive that it is for.
     pub number: u32,
     /// The buffer of that receive.
     pub index: u32,
     /// Offset of the piece in the message, in bytes.
     pub offset: u64,
-    /// Bytes of the message.
     pub size: u64,
 }
 
