@@ -51,7 +51,7 @@ fn assertions_about_a_comparison() {
     }
 }
 
-/// A window of a quarter makes every flow slower than before: each of its times is a regression, in a file of JUnit's too, unless the
+/// A window of a quarter makes every flow slower than before: each of its times is a regression, in a `JUnit` file too, unless the
 /// allowed share exceeds it. The same runs are none.
 #[test]
 fn regressions_since_earlier_results() {

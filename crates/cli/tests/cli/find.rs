@@ -103,7 +103,7 @@ fn words_on_the_screen_are_explained() {
     let tags = Regex::new("<[^>]*>").unwrap();
     let mut words = std::collections::BTreeSet::new();
     for page in ["compared", "run", "swept"] {
-        let page = folder.read(&format!("{page}/report.html")).replace("<br>", " ").replace("&#x2f;", "/");
+        let page = folder.read(format!("{page}/report.html")).replace("<br>", " ").replace("&#x2f;", "/");
         for pattern in
             [r"<th[ >](?:[^<]|<[^/]|</[^t])*</th>", r"<text [^>]*>[^<]*</text>", r#"<span class="unit">[^<]*"#]
         {

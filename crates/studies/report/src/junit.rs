@@ -1,4 +1,4 @@
-//! Checks as JUnit's XML, which services of continuous integration show as tests.
+//! Checks as XML of `JUnit`, which services of continuous integration show as tests.
 
 use crate::figures::escape;
 use std::fmt::Write;

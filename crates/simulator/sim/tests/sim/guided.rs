@@ -1,7 +1,7 @@
 //! Dragonfly and Slim Fly: closed forms, invariants and determinism of guided schemes.
 
 use crate::common::*;
-use anabranch_backend::Setup;
+use anabranch_settings::Never;
 use anabranch_topology::{Affects, FaultKind, FaultParameters, Topology};
 use anabranch_units::Time;
 

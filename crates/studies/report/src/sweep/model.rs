@@ -13,7 +13,7 @@ pub(crate) enum RunState {
         fingerprint: Option<String>,
         attempt: Attempt,
         metrics: Vec<Option<f64>>,
-        totals: RunMetrics,
+        totals: Box<RunMetrics>,
     },
     Failed(FailedRun),
     Missing,
@@ -55,7 +55,7 @@ impl Sweep {
                     fingerprint: summary.fingerprint.clone(),
                     attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
                     metrics: METRICS.iter().map(|metric| metric.value(&summary, ALL)).collect(),
-                    totals: summary.counters.totals,
+                    totals: Box::new(summary.counters.totals),
                 });
                 summaries.push(summary);
             }
