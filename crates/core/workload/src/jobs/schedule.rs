@@ -31,7 +31,7 @@ pub enum Done {
     Acknowledged,
     /// A computation has ended.
     Computed,
-    /// A message or a computation has started. Only in schedules that are not in order ([`Schedule::is_ordered`]).
+    /// A message or a computation has started. Only in schedules that are not in order.
     Started,
 }
 
