@@ -21,33 +21,23 @@ pub const VERSIONS: &[u32] = &[12, 11, 10, 9, 8];
 /// Errors of loading or calling a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// It cannot be loaded.
     #[error("{path}: {reason}")]
     Load {
-        /// The file.
         path: PathBuf,
         /// Message of the loader.
         reason: String,
     },
     /// It has no table of the version.
     #[error("{path} has no {symbol}")]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// The table's symbol.
-        symbol: String,
-    },
-    /// A call returned an error.
+    Version { path: PathBuf, symbol: String },
     #[error("{entry}: {code}")]
     Call {
-        /// The function.
         entry: &'static str,
         /// Its result code by NCCL's name.
         code: &'static str,
     },
 }
 
-/// Returns NCCL's name of a result code.
 pub fn code_name(code: c_int) -> &'static str {
     match code {
         0 => "ncclSuccess",
@@ -91,7 +81,6 @@ macro_rules! with {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opaque(*mut c_void);
 
-/// The handle of a listener.
 pub type Handle = [u8; HANDLE_BYTES];
 
 type ReadCounters = unsafe extern "C" fn(*mut c_void, *mut DeliveryCounters) -> c_int;
@@ -174,12 +163,10 @@ impl Plugin {
         check("init", code)
     }
 
-    /// Returns the version of the interface in use.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// Returns the number of devices.
     pub fn devices(&self) -> Result<c_int, PluginError> {
         let mut count = 0;
         // SAFETY: the table defines the types of its functions; the same holds for all calls below.
@@ -214,7 +201,6 @@ impl Plugin {
         Ok((name.to_string_lossy().into_owned(), speed))
     }
 
-    /// Creates a listener.
     pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {
         let (mut handle, mut out) = ([0; HANDLE_BYTES], ptr::null_mut());
         let at = handle.as_mut_ptr();
@@ -268,7 +254,6 @@ impl Plugin {
         Ok(Opaque(out))
     }
 
-    /// Deregisters memory.
     pub fn deregister(&self, communicator: Opaque, memory: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("deregMr", with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
@@ -346,19 +331,16 @@ impl Plugin {
         (unsafe { self.counters?(sender.0, &mut counters) } == Code::Success as c_int).then_some(counters)
     }
 
-    /// Closes a listener.
     pub fn close_listener(&self, listener: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeListen", with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
     }
 
-    /// Closes a sender.
     pub fn close_sender(&self, sender: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeSend", with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
     }
 
-    /// Closes a receiver.
     pub fn close_receiver(&self, receiver: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeRecv", with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))

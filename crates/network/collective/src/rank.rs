@@ -182,7 +182,7 @@ struct Rank {
     devices: c_int,
 }
 
-/// Serves a parent until [`Order::End`]; exits when the parent does.
+/// Serves a parent until its last order; exits when the parent does.
 ///
 /// # Errors
 /// If the parent cannot be reached, or sends an invalid order.
