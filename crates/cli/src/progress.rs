@@ -16,11 +16,11 @@ use std::{
 /// Set by an interruption (ctrl-c); runs check it when they report progress.
 pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-const LINE_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of redraws of the status line, each of which reads every run.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 
-const BAR_COLUMNS: usize = 12;
+pub(crate) const BAR_COLUMNS: usize = 12;
 
 /// Time for a command without a [`hold`] to end by itself after an interruption.
 const GRACE: Duration = Duration::from_millis(400);
@@ -95,6 +95,19 @@ struct State {
     last_line: Instant,
 }
 
+/// Returns the bar of a terminal, and `true` if there are lines instead.
+pub(crate) fn bar_or_lines(show: ProgressMode) -> (Option<ProgressBar>, bool) {
+    let (is_shown, terminal) = (show == ProgressMode::Auto && !is_quiet(), std::io::stderr().is_terminal());
+    let bar = (is_shown && terminal).then(|| {
+        let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{BAR_COLUMNS}}} {{msg}}")) {
+            bar.set_style(style);
+        }
+        bar
+    });
+    (bar, is_shown && !terminal)
+}
+
 pub(crate) struct ProgressDisplay {
     bar: Option<ProgressBar>,
     lines: bool,
@@ -104,26 +117,13 @@ pub(crate) struct ProgressDisplay {
 
 impl ProgressDisplay {
     pub(crate) fn new(show: ProgressMode, names: Vec<String>) -> Self {
-        let show = if is_quiet() { ProgressMode::Never } else { show };
-        let terminal = std::io::stderr().is_terminal();
-        let bar = (show == ProgressMode::Auto && terminal).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{BAR_COLUMNS}}} {{msg}}")) {
-                bar.set_style(style);
-            }
-            bar
-        });
+        let (bar, lines) = bar_or_lines(show);
         let jobs = names
             .into_iter()
             .map(|name| Job { name, started_at: None, latest: Progress::default(), is_done: false })
             .collect();
         let now = Instant::now();
-        ProgressDisplay {
-            bar,
-            lines: show == ProgressMode::Auto && !terminal,
-            started_at: now,
-            state: Mutex::new(State { jobs, last_line: now }),
-        }
+        ProgressDisplay { bar, lines, started_at: now, state: Mutex::new(State { jobs, last_line: now }) }
     }
 
     pub(crate) fn close(&self) {

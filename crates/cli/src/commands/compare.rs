@@ -65,27 +65,23 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Named)?;
     match chosen.as_slice() {
         [backend] => compare_on(arguments, &scenario, backend),
-        _ if arguments.until_decided.is_some() => {
-            Err(ScenarioError::new("--until-decided: found several backends, expected one")
-                .help("name one with --backend NAME, or leave --until-decided out")
-                .into())
-        }
-        _ if arguments.bound => {
-            Err(ScenarioError::new("--bound: found several backends, expected the simulator alone")
-                .help("name it with --backend sim, or leave --bound out")
-                .into())
-        }
-        _ if arguments.against.is_some() || !arguments.assertions.is_empty() || arguments.junit.is_some() => {
-            let option = match (&arguments.against, arguments.assertions.is_empty()) {
-                (Some(_), _) => "--against",
-                (None, false) => "--assert",
-                (None, true) => "--junit",
-            };
-            Err(ScenarioError::new(format!("{option}: found several backends, expected one"))
-                .help("name one with --backend NAME")
-                .into())
-        }
         several => {
+            let alone = [
+                (
+                    arguments.until_decided.is_some(),
+                    "--until-decided",
+                    "one",
+                    "one with --backend NAME, or leave --until-decided out",
+                ),
+                (arguments.bound, "--bound", "the simulator alone", "it with --backend sim, or leave --bound out"),
+                (arguments.against.is_some(), "--against", "one", "one with --backend NAME"),
+                (!arguments.assertions.is_empty(), "--assert", "one", "one with --backend NAME"),
+                (arguments.junit.is_some(), "--junit", "one", "one with --backend NAME"),
+            ];
+            if let Some((_, option, expected, remedy)) = alone.into_iter().find(|(is_given, ..)| *is_given) {
+                let message = format!("{option}: found several backends, expected {expected}");
+                return Err(ScenarioError::new(message).help(format!("name {remedy}")).into());
+            }
             let requested = ComparisonRequest {
                 request: request(&arguments.entries),
                 metric: None,
@@ -108,10 +104,9 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         return Err(ScenarioError::new(message).help("name it with --backend sim, or leave --bound out").into());
     }
     let sequential = until_decided::plan(arguments)?;
-    let ComparePlan { schemes, seeds, .. } =
-        ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+    let fixed = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let workloads: Vec<String> = scenario.workloads.iter().flat_map(|workload| workload.names()).collect();
-    let parse = |text: &String| assertion(text, &schemes, &workloads);
+    let parse = |text: &String| assertion(text, &fixed.schemes, &workloads);
     let assertions = arguments.assertions.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
@@ -132,14 +127,13 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
             .into());
     }
     let earlier = match &arguments.against {
-        Some(old) => Some((old, earlier(old, &directory, scenario, backend, &schemes, &seeds)?)),
+        Some(old) => Some((old, earlier(old, &directory, scenario, backend, &fixed.schemes, &fixed.seeds)?)),
         None => None,
     };
     let (plan, compared) = match &sequential {
         Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
         None => {
-            let plan = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
-            let plan = ComparePlan { with_limits: arguments.bound.then_some(limits as ComputeLimits), ..plan };
+            let plan = ComparePlan { with_limits: arguments.bound.then_some(limits as ComputeLimits), ..fixed };
             let options = &arguments.options;
             let compared = run_plan(
                 &plan,

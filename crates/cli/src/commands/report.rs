@@ -1,3 +1,4 @@
+use super::request::require_directory;
 use crate::{Failure, Format, note, print, print_json};
 use anabranch_report::{FigureStyle, report_styled};
 use anabranch_results::{Manifest, check_results};
@@ -33,12 +34,7 @@ pub(crate) struct Report {
 }
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
-    if !arguments.dir.is_dir() {
-        let dir = arguments.dir.display();
-        return Err(Failure::input(format!(
-            "directory {dir} does not exist; give the --out directory of run or compare"
-        )));
-    }
+    require_directory(&arguments.dir, "; give the --out directory of run or compare")?;
     check_results(&arguments.dir)?;
     if Manifest::read(&arguments.dir)?.is_some_and(|manifest| manifest.is_undrawn()) {
         note("the command that wrote these results ended before figures and page were drawn; drawing them now");

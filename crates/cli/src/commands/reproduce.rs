@@ -3,7 +3,7 @@ use crate::{
     Failure, Format, NumberedProgress, RunOptions, arguments, complete, note, print, print_json, table, width,
 };
 use anabranch_claims::{
-    ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
+    Claim, ClaimSet, Cost, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Rows, Scale, StoredRows,
     StudyPlan, claim_sets, pages, summary_text,
 };
 use anabranch_scenario::ScenarioError;
@@ -291,35 +291,22 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
                 json!({ "paper": paper, "study": study.id, "scenario": study.scenario, "quick_runs": quick, "full_runs": full })
             })
             .collect();
-        let of = |paper_plan: &PaperPlan| -> Vec<Value> {
-            let claim = |claim: &anabranch_claims::Claim| {
-                json!({ "paper": paper_plan.claim_set.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
+        let (mut figures, mut claims, mut readings): (Vec<Value>, Vec<Value>, Vec<Value>) = Default::default();
+        for PaperPlan { claim_set, figures: of_paper, claims: judged, .. } in &full.paper_plans {
+            let paper = claim_set.paper.name;
+            figures.extend(of_paper.iter().map(|figure| {
+                json!({ "paper": paper, "figure": figure.id, "title": figure.title, "studies": figure.studies })
+            }));
+            claims.extend(judged.iter().map(|claim| {
+                json!({ "paper": paper, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                         "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours,
                         "readings": claim.readings })
-            };
-            paper_plan.claims.iter().map(claim).collect()
-        };
-        let figures: Vec<Value> = full
-            .paper_plans
-            .iter()
-            .flat_map(|paper_plan| {
-                paper_plan.figures.iter().map(|figure| {
-                    json!({ "paper": paper_plan.claim_set.paper.name, "figure": figure.id, "title": figure.title, "studies": figure.studies })
-                })
-            })
-            .collect();
-        let claims: Vec<Value> = full.paper_plans.iter().flat_map(of).collect();
-        let readings: Vec<Value> = full
-            .paper_plans
-            .iter()
-            .flat_map(|paper_plan| {
-                let paper = paper_plan.claim_set.paper.name;
-                paper_plan.claim_set.readings.iter().map(move |reading| {
-                    json!({ "paper": paper, "reading": reading.id, "section": reading.section,
-                            "entries": reading.entries.iter().cloned().collect::<BTreeMap<_, _>>(), "why": reading.why })
-                })
-            })
-            .collect();
+            }));
+            readings.extend(claim_set.readings.iter().map(|reading| {
+                json!({ "paper": paper, "reading": reading.id, "section": reading.section,
+                        "entries": reading.entries.iter().cloned().collect::<BTreeMap<_, _>>(), "why": reading.why })
+            }));
+        }
         print_json(&json!({ "studies": studies, "figures": figures, "claims": claims, "readings": readings }));
         return Ok(());
     }
@@ -331,25 +318,14 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
         })
         .collect();
     print(&format!("{}\n", table(&["paper", "study", "scenario", "quick runs", "full runs"], &rows)));
-    let figures: Vec<Vec<String>> = full
-        .paper_plans
-        .iter()
-        .flat_map(|paper_plan| {
-            paper_plan.figures.iter().map(|figure| {
-                vec![paper_plan.claim_set.paper.name.to_string(), figure.id.clone(), figure.title.clone()]
-            })
-        })
-        .collect();
+    let (mut figures, mut claims) = (vec![], vec![]);
+    for plan in &full.paper_plans {
+        let paper = || plan.claim_set.paper.name.to_string();
+        figures.extend(plan.figures.iter().map(|figure| vec![paper(), figure.id.clone(), figure.title.clone()]));
+        let row = |claim: &Claim| vec![paper(), claim.id.clone(), claim.source(), claim.says.clone()];
+        claims.extend(plan.claims.iter().map(row));
+    }
     print(&format!("{}\n", table(&["paper", "figure", "title"], &figures)));
-    let claims: Vec<Vec<String>> = full
-        .paper_plans
-        .iter()
-        .flat_map(|paper_plan| {
-            paper_plan.claims.iter().map(|claim| {
-                vec![paper_plan.claim_set.paper.name.to_string(), claim.id.clone(), claim.source(), claim.says.clone()]
-            })
-        })
-        .collect();
     print(&table(&["paper", "claim", "where", "says"], &claims));
     Ok(())
 }

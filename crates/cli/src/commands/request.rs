@@ -4,7 +4,10 @@ use crate::{EntryArguments, Failure, RunOptions, ScenarioArguments, note};
 use anabranch_results::Summary;
 use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError, library};
 use anabranch_study::Request;
-use std::{path::PathBuf, sync::Once};
+use std::{
+    path::{Path, PathBuf},
+    sync::Once,
+};
 
 pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
@@ -30,11 +33,25 @@ pub(crate) fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
 }
 
 pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {
+    let lines: Vec<String> = failed.iter().map(|(name, error)| format!("\n  {name}: {error}")).collect();
+    Failure::Broken(format!("{} of {runs} runs failed{}", failed.len(), first(&lines)))
+}
+
+/// Joins the first lines, with the number of others.
+fn first(lines: &[String]) -> String {
     const MAX_LISTED: usize = 5;
-    let named = failed.iter().take(MAX_LISTED).map(|(name, error)| format!("\n  {name}: {error}"));
-    let more =
-        if failed.len() > MAX_LISTED { format!("\n  and {} more", failed.len() - MAX_LISTED) } else { String::new() };
-    Failure::Broken(format!("{} of {runs} runs failed{}{more}", failed.len(), named.collect::<String>()))
+    match lines.split_at_checked(MAX_LISTED) {
+        Some((listed, others @ [_, ..])) => format!("{}\n  and {} more", listed.concat(), others.len()),
+        _ => lines.concat(),
+    }
+}
+
+/// Fails if there is no such directory, with the remedy.
+pub(crate) fn require_directory(dir: &Path, remedy: &str) -> Result<(), Failure> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::input(format!("directory {} does not exist{remedy}", dir.display())))
 }
 
 /// Fails if a run has unfinished flows, for `--strict`.
@@ -53,14 +70,10 @@ pub(crate) fn unfinished_of<'a>(summaries: impl IntoIterator<Item = &'a Summary>
 
 /// Fails if a line names unfinished flows.
 pub(crate) fn unfinished(lines: &[String]) -> Result<(), Failure> {
-    const MAX_LISTED: usize = 5;
     if lines.is_empty() {
         return Ok(());
     }
-    let more =
-        if lines.len() > MAX_LISTED { format!("\n  and {} more", lines.len() - MAX_LISTED) } else { String::new() };
-    let listed: String = lines.iter().take(MAX_LISTED).map(String::as_str).collect();
-    Err(Failure::Check(format!("--strict: flows did not finish:{listed}{more}")))
+    Err(Failure::Check(format!("--strict: flows did not finish:{}", first(lines))))
 }
 
 /// Number of threads: `--threads`, else that of the machine.

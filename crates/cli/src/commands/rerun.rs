@@ -1,4 +1,7 @@
-use super::verify::{findings_table, integrity_failure};
+use super::{
+    request::require_directory,
+    verify::{findings_table, integrity_failure},
+};
 use crate::{Failure, Format, MAX_THREADS, ProgressDisplay, ProgressMode, note, print, print_json, table};
 use anabranch_results::{Finding, FindingKind, ReportError, is_data, verify};
 use anabranch_study::{Observer, Recorded, rerun};
@@ -39,9 +42,7 @@ fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
 }
 
 pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
-    if !arguments.dir.is_dir() {
-        return Err(Failure::input(format!("directory {} does not exist", arguments.dir.display())));
-    }
+    require_directory(&arguments.dir, "")?;
     let damaged = damaged(&arguments.dir)?;
     let failed = integrity_failure(&arguments.dir, damaged.len());
     let runs = match (rerun::recorded(&arguments.dir, arguments.run.as_deref()), failed) {

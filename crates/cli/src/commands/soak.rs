@@ -1,13 +1,14 @@
 use crate::{
-    Failure, Format, INTERRUPTED, ProgressMode, complete, count, is_quiet, note, print, print_json, stderr_width, table,
+    Failure, Format, INTERRUPTED, ProgressMode, complete, count, note, print, print_json,
+    progress::{BAR_COLUMNS, LINE_INTERVAL, bar_or_lines},
+    stderr_width, table,
 };
 use anabranch_scenario::{COMMIT, ScenarioError, VERSION};
 use anabranch_soak::{Failed, FailureKind, Request, Restrictions, SoakOutcome, SoakProgress, again, soak as draw};
 use anabranch_study::Hold;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::{
-    io::IsTerminal,
     path::PathBuf,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -61,8 +62,6 @@ fn minutes(text: &str) -> Result<f64, String> {
         .filter(|minutes| *minutes > 0.0 && *minutes <= 1e6)
         .ok_or_else(|| "expected minutes above 0, for example 60".into())
 }
-
-const LINES: Duration = Duration::from_secs(10);
 
 /// Upper bound of random seeds, so that they are short to type.
 const MAX_CHOSEN_SEED: u64 = 1_000_000;
@@ -133,25 +132,16 @@ struct Progress {
 
 impl Progress {
     fn new(show: ProgressMode) -> Self {
-        let show = if is_quiet() { ProgressMode::Never } else { show };
-        let terminal = std::io::stderr().is_terminal();
-        let bar = (show == ProgressMode::Auto && terminal).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{bar:12} {msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        let now = Instant::now();
-        Progress { bar, lines: show == ProgressMode::Auto && !terminal, started: now, last: now }
+        let ((bar, lines), now) = (bar_or_lines(show), Instant::now());
+        Progress { bar, lines, started: now, last: now }
     }
 
     fn show(&mut self, progress: &SoakProgress) {
         let line = line(progress, self.started.elapsed());
         if let Some(bar) = &self.bar {
             bar.set_position((1000.0 * progress.share.unwrap_or(0.0)) as u64);
-            bar.set_message(line.chars().take(stderr_width().saturating_sub(13)).collect::<String>());
-        } else if self.lines && self.last.elapsed() >= LINES {
+            bar.set_message(line.chars().take(stderr_width().saturating_sub(BAR_COLUMNS + 1)).collect::<String>());
+        } else if self.lines && self.last.elapsed() >= LINE_INTERVAL {
             self.last = Instant::now();
             note(&line);
         }

@@ -217,13 +217,7 @@ fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Fa
         Format::Json => {
             let one = |number: &usize| {
                 let run = &plan.runs[*number];
-                let values: serde_json::Map<String, Value> = plan
-                    .axes
-                    .iter()
-                    .zip(plan.values(run.point))
-                    .map(|(axis, value)| (axis.key.clone(), value.into()))
-                    .collect();
-                json!({ "run": run.run, "over": values, "scheme": plan.entries[run.entry], "seed": run.seed,
+                json!({ "run": run.run, "over": values(plan, run.point), "scheme": plan.entries[run.entry], "seed": run.seed,
                         "status": status(&run.run) })
             };
             let runs: Vec<Value> = sweep.order().iter().map(one).collect();
@@ -245,6 +239,11 @@ fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Fa
         }
     }
     Ok(())
+}
+
+/// Returns the values of the keys at a point.
+fn values(plan: &Plan, point: usize) -> Value {
+    plan.axes.iter().zip(plan.values(point)).map(|(axis, value)| (axis.key.clone(), Value::from(value))).collect()
 }
 
 fn print_dry_run(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: Format) {
@@ -396,15 +395,8 @@ fn text(sweep: &Table) -> String {
 fn rows(sweep: &Table) -> Value {
     let of = |(point, comparison): (usize, &Option<anabranch_report::Comparison>)| {
         let comparison = comparison.as_ref()?;
-        let values: serde_json::Map<String, Value> = sweep
-            .plan
-            .axes
-            .iter()
-            .zip(sweep.plan.values(point))
-            .map(|(axis, value)| (axis.key.clone(), value.into()))
-            .collect();
         let rows = serde_json::to_value(&comparison.rows).ok()?;
-        Some(json!({ "over": values, "comparison": rows }))
+        Some(json!({ "over": values(&sweep.plan, point), "comparison": rows }))
     };
     sweep.comparisons.iter().enumerate().filter_map(of).collect()
 }

@@ -1,3 +1,4 @@
+use super::request::require_directory;
 use crate::{Failure, Format, print, print_json};
 use anabranch_report::export_perfetto;
 use anabranch_results::{OutputFile, check_results, files_of};
@@ -22,10 +23,7 @@ pub(crate) struct Trace {
 
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let (dir, file) = (&arguments.dir, &arguments.perfetto);
-    if !dir.is_dir() {
-        let dir = dir.display();
-        return Err(Failure::input(format!("directory {dir} does not exist; give the --out directory of run")));
-    }
+    require_directory(dir, "; give the --out directory of run")?;
     if dir.join("summary.json").exists() {
         check_results(dir)?;
     }

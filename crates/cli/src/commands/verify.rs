@@ -1,3 +1,4 @@
+use super::request::require_directory;
 use crate::{Failure, Format, count, print, print_json, table};
 use anabranch_results::{Finding, FindingKind, Verified, verify as check};
 use serde_json::json;
@@ -14,12 +15,7 @@ pub(crate) struct Verify {
 
 pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
     let dir = &arguments.dir;
-    if !dir.is_dir() {
-        return Err(Failure::input(format!(
-            "directory {} does not exist; give the --out directory of run, compare or sweep",
-            dir.display()
-        )));
-    }
+    require_directory(dir, "; give the --out directory of run, compare or sweep")?;
     let verified = check(dir)?;
     match arguments.format {
         Format::Json => print_json(&json!({

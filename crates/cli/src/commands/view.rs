@@ -1,4 +1,4 @@
-use super::record::record;
+use super::{record::record, request::require_directory};
 use crate::{Failure, Format, print, print_json};
 use anabranch_report::{viewed_runs, write_view, write_view_into};
 use anabranch_results::{Inputs, OutputFile, check_results, check_runs, files_of};
@@ -34,11 +34,8 @@ pub(crate) struct View {
 
 pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
     let dirs: Vec<_> = std::iter::once(&arguments.dir).chain(&arguments.beside).collect();
-    if let Some(dir) = dirs.iter().find(|dir| !dir.is_dir()) {
-        let dir = dir.display();
-        return Err(Failure::input(format!(
-            "directory {dir} does not exist; give the --out directory of run or compare"
-        )));
+    for dir in &dirs {
+        require_directory(dir, "; give the --out directory of run or compare")?;
     }
     if arguments.schemes.len() > 2 {
         let given = arguments.schemes.len();

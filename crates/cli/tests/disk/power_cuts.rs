@@ -338,7 +338,7 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
             let wrong = wrong(&found, verified.as_ref());
             assert!(wrong.is_empty(), "after operation {number}, {operation:?}: {wrong:#?}");
             assert!(has_page_or_is_reported(&found, verified.as_ref()), "after operation {number}, {operation:?}");
-            if (images + image) % again == 0 {
+            if (images + image).is_multiple_of(again) {
                 assert_eq!(command(words, &found), 0, "after operation {number}, {operation:?}");
                 assert!(verify(&found).unwrap().is_intact(), "after operation {number}, {operation:?}");
             }
