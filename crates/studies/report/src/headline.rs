@@ -1,4 +1,4 @@
-use crate::{ALL, Comparison, ComparisonRow, Metric, wording::needed};
+use crate::{ALL, Comparison, ComparisonRow, Metric, wording, wording::needed};
 use anabranch_outcome::Collective;
 use anabranch_results::{
     GroupSummary, Summary, bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands,
@@ -205,9 +205,7 @@ fn value(row: &ComparisonRow) -> String {
     let unit = if row.unit == "us" { " µs" } else { "" };
     let mean = significant_digits(row.mean.unwrap_or(f64::NAN), 3);
     match (row.ci95_low, row.ci95_high) {
-        (Some(low), Some(high)) => {
-            format!("{mean}{unit} (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
-        }
+        (Some(low), Some(high)) => format!("{mean}{unit} ({})", wording::interval(low, high)),
         _ => format!("{mean}{unit} (one seed, CI n/a)"),
     }
 }

@@ -1,12 +1,17 @@
 //! Sentences about tests, the same in tables, pages and sweeps.
 
 use crate::{Comparison, ComparisonRow};
-use anabranch_results::{RunStatus, list, significant_digits_trimmed, thousands};
+use anabranch_results::{RunStatus, list, significant_digits, significant_digits_trimmed, thousands};
 use anabranch_statistics::{MIN_PAIRS, Method, Sequential, about_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Legend of intervals.
 pub(crate) const INTERVAL: &str = "± half of the 95 % confidence interval (−/+ to its ends where they differ)";
+
+/// Formats a confidence interval as `95 % CI 3.15 to 3.27`.
+pub(crate) fn interval(low: f64, high: f64) -> String {
+    format!("95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
+}
 
 /// Returns how the schemes of `rows` were tested against `baseline`; `None` where none was. `rows` are those of the main
 /// metric, of one comparison or of all points of a sweep.

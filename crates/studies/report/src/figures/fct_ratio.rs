@@ -1,11 +1,11 @@
 //! Comparison of schemes: max FCT over ideal, tail and mean slowdown.
 
 use super::{
-    Anchor, Axis, BELOW, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, Scale, Sheet, TICK, View, column,
+    Anchor, Axis, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, Scale, Sheet, TICK, View, column,
     horizontal, names, plain,
 };
-use crate::ComparisonRow;
-use anabranch_results::{letters, significant_digits};
+use crate::{ComparisonRow, wording};
+use anabranch_results::{cell, letters, significant_digits};
 
 pub(crate) const KIND: FigureKind = FigureKind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
@@ -34,14 +34,12 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
     let row_height = if view.layout.is_page() { ROW } else { NARROW_ROW };
     let panels = Panels {
-        panels: shown.len(),
         columns: shown.len(),
         width: 226.0,
         min_width: 110.0,
-        height: row_height * names.len() as f64 + 8.0,
         flexible: false,
         beside,
-        below: BELOW,
+        ..Panels::pairs(shown.len(), row_height * names.len() as f64 + 8.0)
     };
     let grid = Grid::new(view.layout, &panels, &Key::Schemes(&[]));
     let height = grid.height;
@@ -108,22 +106,19 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 true => canvas.text((at(lower(row)) - 9.0, y + 4.0), &label, style.anchor(Anchor::End)),
             }
             let interval = match (row.ci95_low, row.ci95_high) {
-                (Some(low), Some(high)) => {
-                    format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
-                }
+                (Some(low), Some(high)) => format!(", {}", wording::interval(low, high)),
                 _ => ", no interval".to_string(),
             };
             let group = if row.group.is_empty() { String::new() } else { format!(", group {}", letters(&row.group)) };
             let unfinished = if ranks { "" } else { "; flows did not finish, not ranked" };
             let words = format!("{name}: {heading} {}{interval}{group}{unfinished}", significant_digits(mean, 4));
             canvas.hit((at(mean), y), Some(series), words);
-            let end = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
             rows.push(vec![
                 metric.to_string(),
                 name.clone(),
                 mean.to_string(),
-                end(row.ci95_low),
-                end(row.ci95_high),
+                cell(row.ci95_low),
+                cell(row.ci95_high),
                 row.seeds.to_string(),
                 row.group.clone(),
             ]);

@@ -1,6 +1,6 @@
 use super::{
-    Anchor, Axis, BELOW, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, View,
-    column, horizontal, names, seeds,
+    Anchor, Axis, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, View, column,
+    horizontal, names, seeds,
 };
 use crate::{LinkPoint, SchemeRuns};
 use anabranch_results::{bytes, capital};
@@ -63,16 +63,11 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let cut = depths.iter().flatten().flatten().flatten().any(|depth| *depth < edge * 0.999);
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
     let row_height = if view.layout.is_page() { ROW } else { NARROW_ROW };
-    let columns = groups.len().clamp(1, 2);
     let panels = Panels {
-        panels: groups.len(),
-        columns,
-        width: if columns == 1 { 620.0 } else { 330.0 },
-        min_width: 150.0,
-        height: row_height * names.len() as f64 + 8.0,
+        width: if groups.len() < 2 { 620.0 } else { 330.0 },
         flexible: false,
         beside,
-        below: BELOW,
+        ..Panels::pairs(groups.len(), row_height * names.len() as f64 + 8.0)
     };
     let grid = Grid::new(view.layout, &panels, &Key::Row);
     let (width, height) = (grid.width, grid.height);

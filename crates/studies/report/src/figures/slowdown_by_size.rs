@@ -3,8 +3,11 @@
 use super::{
     Axis, Figure, FigureKind, Grid, Key, Paint, Panels, Scale, Sheet, View, column, panel::end_labels, plain, seeds,
 };
-use crate::by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds};
-use anabranch_results::{bytes, significant_digits, thousands};
+use crate::{
+    by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds},
+    wording,
+};
+use anabranch_results::{bytes, cell, significant_digits, thousands};
 use anabranch_statistics::{Estimate, mean};
 
 pub(crate) const KIND: FigureKind = FigureKind {
@@ -35,9 +38,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "each seed has too few flows for two sizes ({MIN_FLOWS_MEDIAN} flows a bin are the fewest)"
         ));
     }
-    let number = |estimate: Option<Estimate>, get: fn(&Estimate) -> Option<f64>| {
-        estimate.as_ref().and_then(get).map(|value| value.to_string()).unwrap_or_default()
-    };
+    let number = |estimate: Option<Estimate>, get: fn(&Estimate) -> Option<f64>| cell(estimate.as_ref().and_then(get));
     let names = view.marked_names();
     let mut rows = vec![];
     let mut panels: [Vec<(usize, Points)>; 2] = [vec![], vec![]];
@@ -56,7 +57,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             }
             let sizes = [bin.from, bin.to, bin.at].map(|size| size.to_string());
             let [p50, p99] = estimates;
-            let means = [mean(&slowdowns).map(|m| m.to_string()).unwrap_or_default(), number(p50, |e| Some(e.mean))];
+            let means = [cell(mean(&slowdowns)), number(p50, |e| Some(e.mean))];
             let tail = [
                 number(p99, |e| Some(e.mean)),
                 number(p50, |e| interval(e).map(|i| i.0)),
@@ -163,9 +164,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
 }
 
 fn words(name: &str, heading: &str, bin: &Bin, estimate: &Estimate) -> String {
-    let interval = interval(estimate).map_or(String::new(), |(low, high)| {
-        format!(" (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
-    });
+    let interval =
+        interval(estimate).map_or(String::new(), |(low, high)| format!(" ({})", wording::interval(low, high)));
     let sizes = if bin.from == bin.to {
         format!("{} B", thousands(&bin.at.to_string()))
     } else {

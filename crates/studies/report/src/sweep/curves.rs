@@ -2,10 +2,10 @@
 
 use super::Sweep;
 use crate::{
-    Anchor, BELOW, BESIDE, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, Scale, Sheet, TICK,
-    column, places, plain,
+    Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, Scale, Sheet, TICK, column, places,
+    plain, wording,
 };
-use anabranch_results::{capital, significant_digits};
+use anabranch_results::{capital, cell, significant_digits};
 
 pub(super) const NAME: &str = "sweep_curves";
 
@@ -131,16 +131,7 @@ pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     }
     let x = places(&axis.numbers, axis.values.len());
     let names = &plan.entries;
-    let panels = Panels {
-        panels: shown.len(),
-        columns: shown.len().min(3),
-        width: WIDTH,
-        min_width: 150.0,
-        height: HEIGHT,
-        flexible: true,
-        beside: BESIDE,
-        below: BELOW,
-    };
+    let panels = Panels { columns: shown.len().min(3), width: WIDTH, ..Panels::pairs(shown.len(), HEIGHT) };
     let grid = Grid::new(layout, &panels, &Key::Schemes(names));
     let heading =
         format!("{} by {}", capital(shown[0].metric.title), sweep.words().join(if plan.zip { " and " } else { ", " }));
@@ -191,9 +182,8 @@ pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
                     String::new()
                 };
                 let unfinished = if point.ranks { "" } else { "; flows did not finish, not compared" };
-                let interval = point.interval.map_or(String::new(), |(low, high)| {
-                    format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
-                });
+                let interval =
+                    point.interval.map_or(String::new(), |(low, high)| format!(", {}", wording::interval(low, high)));
                 let value = &axis.values[point.place];
                 let mean = significant_digits(point.mean, 4);
                 let text =
@@ -227,11 +217,10 @@ fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
         for (entry, curve) in sweep.plan.entries.iter().zip(&panel.curves) {
             for point in curve {
                 let value = sweep.plan.axes[0].values[point.place].clone();
-                let end = |end: Option<f64>| end.map_or(String::new(), |end| end.to_string());
                 let names =
                     [value, panel.others.clone(), panel.workload.clone(), panel.metric.name.into(), entry.clone()];
-                let numbers =
-                    [point.mean.to_string(), end(point.interval.map(|i| i.0)), end(point.interval.map(|i| i.1))];
+                let (low, high) = point.interval.unzip();
+                let numbers = [point.mean.to_string(), cell(low), cell(high)];
                 rows.push(names.into_iter().chain(numbers).chain([point.seeds.to_string()]).collect());
             }
         }

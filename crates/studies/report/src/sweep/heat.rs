@@ -5,7 +5,7 @@ use crate::{
     Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, TICK,
     TITLE, column, figures::heat, plain,
 };
-use anabranch_results::{capital, significant_digits};
+use anabranch_results::{capital, cell, significant_digits};
 
 pub(super) const NAME: &str = "sweep_heat";
 
@@ -44,14 +44,12 @@ pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     let scale = Scale::exact(ends.0, if ends.1 > ends.0 { ends.1 } else { ends.0 + 1.0 });
     let shown = maps.len().min(MAX_MAPS);
     let panels = Panels {
-        panels: shown,
         columns: shown.min(3),
         width: WIDTH,
         min_width: 120.0,
-        height: HEIGHT,
-        flexible: true,
         beside: BESIDE,
         below: BELOW,
+        ..Panels::pairs(shown, HEIGHT)
     };
     let grid = Grid::new(layout, &panels, &Key::Row);
     let titles = sweep.words();
@@ -138,7 +136,7 @@ pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     for (map, means) in maps.iter().zip(&means) {
         for (point, mean) in means.iter().enumerate() {
             let mut row: Vec<String> = plan.values(point).into_iter().map(str::to_string).collect();
-            row.extend([map.0.clone(), map.1.clone(), mean.map_or(String::new(), |mean| mean.to_string())]);
+            row.extend([map.0.clone(), map.1.clone(), cell(*mean)]);
             rows.push(row);
         }
     }
