@@ -72,7 +72,7 @@ fn regressions_since_earlier_results() {
     let xml = folder.read("slower.xml");
     let case = "<testcase classname=\"ops.permutation\" name=\"slowdown_p99\"><failure message=\"";
     assert!(xml.contains(case) && xml.ends_with("</testsuites>\n"), "{xml}");
-    // It is faster the other way round, and one seed is no test.
+    // The reverse is faster, and one seed is no test.
     assert_eq!(code(&now("3 --out faster --against slower --fail-on-regression 5%")), 0);
     let few = now("1 --set transport.window=16KiB --out few --against before --fail-on-regression 5%");
     assert!(code(&few) == 1 && stderr(&few).contains("one seed is too few for a test"), "{}", stderr(&few));

@@ -123,7 +123,7 @@ fn testbed_is_built_and_removed_completely() {
     let wide = beds.command(&wide).env("COLUMNS", "80").output().unwrap();
     let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
     assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
-    // What it proposes works as it stands.
+    // What it proposes works.
     let hints = stderr(&wide).replace("CMD", "true").replace('\n', " ");
     let hints: Vec<Vec<&str>> = hints
         .split('`')

@@ -157,7 +157,7 @@ impl Side {
         }
     }
 
-    /// The message for a name of which scheme, workload or metric is not known: about the metric, if what stands before it is.
+    /// The message for a name of which scheme, workload or metric is not known: about the metric, if what precedes it is.
     fn unknown(
         name: &str,
         rest: &str,

@@ -345,7 +345,7 @@ impl Metric {
         }
     }
 
-    /// Returns `true` if rows of flows, links or uplinks, as `is` says, are needed for a part of the metric.
+    /// Returns `true` if rows of flows, links or uplinks, as `is` selects, are needed for a part of the metric.
     fn needs(&self, is: &dyn Fn(&Kind) -> bool) -> bool {
         match &self.kind {
             Kind::JainOfJobs(of) => of.needs(is),

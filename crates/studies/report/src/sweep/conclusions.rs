@@ -158,7 +158,7 @@ fn unchanged(sweep: &Sweep, axis: usize) -> Option<String> {
     if plan.axes[axis].values.len() < 2 {
         return None;
     }
-    // Runs that differ in this key alone; keys that change together cannot be told apart.
+    // Runs that differ in this key alone; the effects of keys that change together cannot be separated.
     let mut groups: BTreeMap<(Vec<&str>, usize, u64), BTreeSet<&str>> = BTreeMap::new();
     let (mut packets, mut counts) = (0u64, vec![0u64; GOVERNED.len()]);
     let mut known = vec![true; GOVERNED.len()];

@@ -32,7 +32,7 @@ pub(crate) fn vouched(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
     Arrival { peer: Some(peer), from: None, label: 0, at, ecn: false, bytes }
 }
 
-/// A datagram of an address that the datapath does not know.
+/// A datagram of an address that the datapath does not have.
 pub(crate) fn unknown(from: SocketAddr, at: Time, bytes: &[u8]) -> Arrival<'_> {
     Arrival { peer: None, from: Some(from.into()), ..vouched(0, at, bytes) }
 }
