@@ -96,8 +96,15 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
     context! { heads => heads, rows => rows, grouped => grouped }
 }
 
+/// Means that differ by less than this share are the same to a reader: none is marked as the lowest.
+const SAME: f64 = 0.01;
+
 fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
-    comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leads())
+    let rows: Vec<&ComparisonRow> =
+        comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).collect();
+    let means = || rows.iter().filter_map(|row| row.mean);
+    let (least, most) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
+    rows.iter().all(|row| row.leads()) || (least > 0.0 && most / least < 1.0 + SAME)
 }
 
 pub(super) fn legend(comparison: &Comparison) -> String {
