@@ -236,7 +236,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &ReproductionOutcome, out
                         claim.studies_at(scale).iter().map(|study| size(paper.paper, study)).collect();
                     json!({ "paper": paper.paper, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                             "says": claim.says, "published": judged.published, "ours": judged.ours,
-                            "verdict": judged.verdict.words(), "seeds": judged.seeds, "sizes": sizes, "open": claim.ours,
+                            "verdict": judged.verdict.word(), "seeds": judged.seeds, "sizes": sizes, "open": claim.ours,
                             "limits": judged.limits, "depends_on": judged.depends_on() })
                 })
             })

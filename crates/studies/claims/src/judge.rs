@@ -37,8 +37,8 @@ impl Judged {
     /// Returns the verdict in words; with a mark if it holds under some readings only.
     pub fn words(&self) -> String {
         match self.depends_on() {
-            Some(readings) => format!("{}, depends on a reading ({readings})", self.verdict.words()),
-            None => self.verdict.words().to_string(),
+            Some(readings) => format!("{}, depends on a reading ({readings})", self.verdict.word()),
+            None => self.verdict.word().to_string(),
         }
     }
 
@@ -50,8 +50,8 @@ impl Judged {
         if self.verdict == Verdict::NotRun || known().all(|(_, verdict)| holds(*verdict) == holds(self.verdict)) {
             return None;
         }
-        let others = known().map(|(reading, verdict)| format!("{reading}: {}", verdict.words()));
-        let ours = format!("ours: {}", self.verdict.words());
+        let others = known().map(|(reading, verdict)| format!("{reading}: {}", verdict.word()));
+        let ours = format!("ours: {}", self.verdict.word());
         Some([ours].into_iter().chain(others).collect::<Vec<_>>().join("; "))
     }
 }

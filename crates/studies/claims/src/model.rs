@@ -24,23 +24,15 @@ impl Filter {
     }
 }
 
-/// Scale of the studies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Sizes that each study specifies, for every claim within minutes.
-    #[default]
-    Quick,
-    /// The papers' sizes.
-    Full,
-}
-
-impl Scale {
-    /// Returns the word of the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Scale::Quick => "quick",
-            Scale::Full => "full",
-        }
+anabranch_statistics::worded! {
+    /// Scale of the studies.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Scale {
+        /// Sizes that each study specifies, for every claim within minutes.
+        #[default]
+        Quick = "quick",
+        /// The papers' sizes.
+        Full = "full",
     }
 }
 

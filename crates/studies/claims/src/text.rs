@@ -24,14 +24,14 @@ pub(super) fn claims_csv(paper_plan: &PaperPlan, paper: &PaperResult) -> String 
             claim.metric.name().to_string(),
             judged.published.clone(),
             judged.ours.clone(),
-            judged.verdict.words().to_string(),
+            judged.verdict.word().to_string(),
             judged.seeds.to_string(),
             claim.ours.join(" "),
             maybe(&claim.note),
             judged.limits.clone(),
             judged.depends_on().unwrap_or_default(),
             judged.after_tries.map_or(String::new(), |(tries, _)| tries.to_string()),
-            judged.after_tries.map_or(String::new(), |(_, verdict)| verdict.words().to_string()),
+            judged.after_tries.map_or(String::new(), |(_, verdict)| verdict.word().to_string()),
         ]
     };
     csv(CLAIMS.split(','), paper.claims.iter().map(row))
@@ -132,7 +132,7 @@ pub(crate) fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
     for judged in judged {
         *counts.entry(judged.verdict).or_default() += 1;
     }
-    let parts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.words())).collect();
+    let parts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.word())).collect();
     if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Stu
     let all = || papers.iter().flat_map(|(_, result, _)| result.claims.iter().map(|(_, judged)| judged.verdict));
     let verdicts: BTreeSet<Verdict> = all().collect();
     let mut text = String::from("| paper | claims |");
-    verdicts.iter().for_each(|verdict| text += &format!(" {} |", verdict.words()));
+    verdicts.iter().for_each(|verdict| text += &format!(" {} |", verdict.word()));
     text += &format!(" runs | seeds |\n|---|{}\n", "---|".repeat(verdicts.len() + 3));
     let mut row = |name: &str, found: &[Verdict], runs: usize, seeds: BTreeSet<usize>| {
         text += &format!("| {name} | {} |", found.len());
@@ -260,7 +260,7 @@ fn other_studies(claim: &Claim, scale: Scale) -> Option<String> {
 fn with_limits(judged: &Judged) -> String {
     let limits = if judged.limits.is_empty() { String::new() } else { format!("; {}", judged.limits) };
     let tries = judged.after_tries.map_or(String::new(), |(tries, verdict)| {
-        format!("; after the correction for {tries} settings: {}", verdict.words())
+        format!("; after the correction for {tries} settings: {}", verdict.word())
     });
     format!("{}{limits}{tries}", judged.ours)
 }

@@ -3,41 +3,27 @@
 use super::Published;
 use anabranch_statistics::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
-/// Verdict on a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// Direction and number agree with the paper.
-    Reproduced,
-    /// The direction agrees; our effect is larger.
-    Stronger,
-    /// The direction agrees; our effect is smaller.
-    Weaker,
-    /// Not reached, and a proven bound shows that no load balancer reaches it here.
-    OutOfReach,
-    /// The direction disagrees, or a value without direction misses the number.
-    NotReproduced,
-    /// The paper gives no number to compare with.
-    NoNumber,
-    /// Fewer than three seeds, or too much noise to confirm or refute the published number.
-    TooFewSeeds,
-    /// The runs are missing.
-    #[default]
-    NotRun,
-}
-
-impl Verdict {
-    /// Returns the printed words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::Reproduced => "reproduced",
-            Verdict::Stronger => "same direction, stronger",
-            Verdict::Weaker => "same direction, weaker",
-            Verdict::OutOfReach => "out of reach",
-            Verdict::NotReproduced => "not reproduced",
-            Verdict::NoNumber => "no number published",
-            Verdict::TooFewSeeds => "too few seeds to tell",
-            Verdict::NotRun => "not run",
-        }
+anabranch_statistics::worded! {
+    /// Verdict on a claim.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Verdict {
+        /// Direction and number agree with the paper.
+        Reproduced = "reproduced",
+        /// The direction agrees; our effect is larger.
+        Stronger = "same direction, stronger",
+        /// The direction agrees; our effect is smaller.
+        Weaker = "same direction, weaker",
+        /// Not reached, and a proven bound shows that no load balancer reaches it here.
+        OutOfReach = "out of reach",
+        /// The direction disagrees, or a value without direction misses the number.
+        NotReproduced = "not reproduced",
+        /// The paper gives no number to compare with.
+        NoNumber = "no number published",
+        /// Fewer than three seeds, or too much noise to confirm or refute the published number.
+        TooFewSeeds = "too few seeds to tell",
+        /// The runs are missing.
+        #[default]
+        NotRun = "not run",
     }
 }
 

@@ -6,41 +6,27 @@ use anabranch_statistics::{PairedDifference, SIGNIFICANCE, holm};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Verdict on a metric of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// All runs have the fingerprints of the earlier ones.
-    SameFingerprint,
-    /// Equal values, from runs that differ or have no fingerprint.
-    Equal,
-    /// Significantly lower.
-    Lower,
-    /// Significantly higher.
-    Higher,
-    /// Different, and not significantly.
-    Undecided,
-    /// Different, with fewer seeds than a test needs.
-    FewSeeds,
-    /// Flows of either did not finish.
-    Censored,
-    /// One of both lacks a value.
-    Missing,
-}
-
-impl Change {
-    /// Returns the verdict in words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Change::SameFingerprint => "equal, same fingerprint",
-            Change::Equal => "equal",
-            Change::Lower => "lower",
-            Change::Higher => "higher",
-            Change::Undecided => "n.s.",
-            Change::FewSeeds => "differs, too few seeds for a test",
-            Change::Censored => "flows did not finish",
-            Change::Missing => "not in both",
-        }
+anabranch_statistics::worded! {
+    /// Verdict on a metric of a scheme.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Change {
+        /// All runs have the fingerprints of the earlier ones.
+        SameFingerprint = "equal, same fingerprint",
+        /// Equal values, from runs that differ or have no fingerprint.
+        Equal = "equal",
+        /// Significantly lower.
+        Lower = "lower",
+        /// Significantly higher.
+        Higher = "higher",
+        /// Different, and not significantly.
+        Undecided = "n.s.",
+        /// Different, with fewer seeds than a test needs.
+        FewSeeds = "differs, too few seeds for a test",
+        /// Flows of either did not finish.
+        Censored = "flows did not finish",
+        /// One of both lacks a value.
+        Missing = "not in both",
     }
 }
 

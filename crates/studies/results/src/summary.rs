@@ -13,24 +13,26 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Outcome of a run, the later the worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunStatus {
-    /// The run ended by itself, or at the requested time.
-    Finished,
-    /// The steady state was skipped (`run.skip`): its times are estimates.
-    Skipped,
-    /// A time limit ended it before all flows were done.
-    TimeLimit,
-    /// The user interrupted it.
-    Interrupted,
-    /// Hosts lost each other, and flows between them did not finish.
-    LostPeers,
-    /// PFC pauses wait for each other in a circle.
-    Deadlock,
-    /// No open flow received a byte for `run.stall_after` timeouts, and no event was pending.
-    Stalled,
+anabranch_statistics::worded! {
+    /// Outcome of a run, the later the worse.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum RunStatus {
+        /// The run ended by itself, or at the requested time.
+        Finished = "finished",
+        /// The steady state was skipped (`run.skip`): its times are estimates.
+        Skipped = "skipped",
+        /// A time limit ended it before all flows were done.
+        TimeLimit = "time-limit",
+        /// The user interrupted it.
+        Interrupted = "interrupted",
+        /// Hosts lost each other, and flows between them did not finish.
+        LostPeers = "lost-peers",
+        /// PFC pauses wait for each other in a circle.
+        Deadlock = "deadlock",
+        /// No open flow received a byte for `run.stall_after` timeouts, and no event was pending.
+        Stalled = "stalled",
+    }
 }
 
 impl RunStatus {
@@ -43,19 +45,6 @@ impl RunStatus {
             _ if result.on_wire.as_ref().is_some_and(|wire| !wire.lost_peers.is_empty()) => RunStatus::LostPeers,
             _ if result.skipped.is_some_and(|skipped| skipped > Time::ZERO) => RunStatus::Skipped,
             _ => RunStatus::Finished,
-        }
-    }
-
-    /// Returns the name of the status in tables and JSON files.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunStatus::Finished => "finished",
-            RunStatus::TimeLimit => "time-limit",
-            RunStatus::Interrupted => "interrupted",
-            RunStatus::Deadlock => "deadlock",
-            RunStatus::Stalled => "stalled",
-            RunStatus::LostPeers => "lost-peers",
-            RunStatus::Skipped => "skipped",
         }
     }
 }

@@ -5,48 +5,29 @@ use crate::{
     CONFIDENCE, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Sequential, Test, holm, intervals::level_of, mean,
     seeds_needed, standard_deviation, statistics::two_sided, t_quantile,
 };
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-/// How a scheme was tested against the baseline, or why it was not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Method {
-    /// t-test with the error of the randomised block design: seeds are blocks.
-    Blocked,
-    /// t-test of the differences seed by seed.
-    Paired,
-    /// One side has one value at every seed, and every value of the other is beyond it.
-    Separated,
-    /// The two are equal at every seed.
-    Equal,
-    /// They differ by the same amount at every seed.
-    Constant,
-    /// Fewer than [`MIN_PAIRS`] seeds.
-    FewSeeds,
-    /// Its flows did not all finish.
-    Censored,
-    /// Those of the baseline did not all finish.
-    BaselineCensored,
-}
-
-impl Method {
-    /// Returns the word in `comparison.csv`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Method::Blocked => "blocked",
-            Method::Paired => "paired",
-            Method::Separated => "separated",
-            Method::Equal => "equal",
-            Method::Constant => "constant",
-            Method::FewSeeds => "few-seeds",
-            Method::Censored => "censored",
-            Method::BaselineCensored => "baseline-censored",
-        }
-    }
-}
-
-impl Serialize for Method {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+worded! {
+    /// How a scheme was tested against the baseline, or why it was not.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Method {
+        /// t-test with the error of the randomised block design: seeds are blocks.
+        Blocked = "blocked",
+        /// t-test of the differences seed by seed.
+        Paired = "paired",
+        /// One side has one value at every seed, and every value of the other is beyond it.
+        Separated = "separated",
+        /// The two are equal at every seed.
+        Equal = "equal",
+        /// They differ by the same amount at every seed.
+        Constant = "constant",
+        /// Fewer than [`MIN_PAIRS`] seeds.
+        FewSeeds = "few-seeds",
+        /// Its flows did not all finish.
+        Censored = "censored",
+        /// Those of the baseline did not all finish.
+        BaselineCensored = "baseline-censored",
     }
 }
 

@@ -13,34 +13,25 @@ use std::{
 /// Range of ratios within which two backends are alike.
 pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
 
-/// Verdict on the ratio of two backends for a scheme: the first variant that applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every pair has a machine-bound run: the results reflect the machine.
-    MachineBound,
-    /// The interval is within 0.9 to 1.1.
-    Alike,
-    /// The interval contains 1 but is wider, or there are too few pairs for an interval.
-    Undecided,
-    /// The interval does not contain 1.
-    Apart,
-    /// One of the two backends has no runs.
-    Missing,
+anabranch_statistics::worded! {
+    /// Verdict on the ratio of two backends for a scheme: the first variant that applies.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// Every pair has a machine-bound run: the results reflect the machine.
+        MachineBound = "machine-bound",
+        /// The interval is within 0.9 to 1.1.
+        Alike = "alike",
+        /// The interval contains 1 but is wider, or there are too few pairs for an interval.
+        Undecided = "undecided",
+        /// The interval does not contain 1.
+        Apart = "apart",
+        /// One of the two backends has no runs.
+        Missing = "missing",
+    }
 }
 
 impl Verdict {
-    /// Returns the name of the verdict in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::MachineBound => "machine-bound",
-            Verdict::Alike => "alike",
-            Verdict::Undecided => "undecided",
-            Verdict::Apart => "apart",
-            Verdict::Missing => "missing",
-        }
-    }
-
     /// `bound` further pairs had a machine-bound run.
     fn of(pairs: usize, bound: usize, interval: Option<(f64, f64)>) -> Self {
         match interval {
