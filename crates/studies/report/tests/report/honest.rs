@@ -279,7 +279,7 @@ fn page_starts_with_the_setup() {
     common::write_run_from(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH);
     let shown = page(&dir, false);
     for message in [
-        "128 hosts, 24 switches, 512 directed links; links of 400 Gb/s; link delay 1us",
+        "128 hosts, 16 leaves and 8 spines, 512 directed links; links of 400 Gb/s; link delay 1us",
         "fabric uet-lossy, transport uet with dctcp",
         "web: poisson, sizes web-search, load 0.6 of the host, duration 2ms",
         "link-down at 20us, count 1",
@@ -452,7 +452,7 @@ fn bins_with_few_flows_have_no_tail() {
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
     // With fewer flows the figure is omitted, and the page states it.
     network(&dir, &SCHEMES[..2], 3, 12);
-    assert!(page(&dir, false).contains("Not drawn: `slowdown_by_size`: each seed has too few flows for two sizes"));
+    assert!(page(&dir, false).contains("Not drawn: <code>slowdown_by_size</code>: each seed has too few flows for two sizes"));
 }
 
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -502,10 +502,10 @@ fn figures_skipped_for_old_rows_are_named() {
     fs::write(dir.join("summary.json"), summary.to_string()).unwrap();
     let shown = page(&dir, false);
     for message in [
-        "Not drawn: `slowdown_by_size`: the rows of `flows` have no values of `slowdown`.",
-        "Not drawn: `slowdown_cdf`: the rows of `flows` have no values of `slowdown`.",
-        "Not drawn: `queue_depth`: the rows of `links` have no values of `queue_p99_bytes`.",
-        "Not drawn: `queue_occupancy`: the rows of `occupancy` have no values of `time_ps`.",
+        "Not drawn: <code>slowdown_by_size</code>: the rows of <code>flows</code> have no values of <code>slowdown</code>.",
+        "Not drawn: <code>slowdown_cdf</code>: the rows of <code>flows</code> have no values of <code>slowdown</code>.",
+        "Not drawn: <code>queue_depth</code>: the rows of <code>links</code> have no values of <code>queue_p99_bytes</code>.",
+        "Not drawn: <code>queue_occupancy</code>: the rows of <code>occupancy</code> have no values of <code>time_ps</code>.",
         "The rows were written by version 0.0.7, this page by",
     ] {
         assert!(shown.contains(message), "{message}");

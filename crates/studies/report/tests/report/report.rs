@@ -29,7 +29,9 @@ fn assert_self_contained(page: &str) {
         }
     }
     for (at, _) in page.match_indices("href=\"") {
-        assert!(page[at + 6..].starts_with("data:"), "{}", &page[at..at + 40]);
+        // A link to a figure that is too large to embed is followed by the reader alone.
+        let target = &page[at + 6..];
+        assert!(target.starts_with("data:") || target.starts_with("figures/"), "{}", &page[at..at + 40]);
     }
 }
 
