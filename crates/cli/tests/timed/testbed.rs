@@ -415,7 +415,10 @@ fn namespace_run_writes_results_like_a_simulation() {
     assert!(summary.pointer("/counters/data_packets").unwrap().as_u64().unwrap() >= 3 * 123);
     assert_eq!(summary["backend"], "testbed");
     let page = std::fs::read_to_string(beds.folder.0.join("out/report.html")).unwrap();
-    assert!(page.contains("Not drawn: <code>queue_depth</code>: the rows of <code>links</code> have no values of"), "no empty figure");
+    assert!(
+        page.contains("Not drawn: <code>queue_depth</code>: the rows of <code>links</code> have no values of"),
+        "no empty figure"
+    );
     // They cannot be re-run bit by bit, and no simulation replaces them.
     assert_output(&beds.run(&["rerun", "out"]), 2, &["real"]);
     assert_output(

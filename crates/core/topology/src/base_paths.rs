@@ -23,7 +23,7 @@ impl BasePaths {
         BasePaths { packet: Some(packet), ..BasePaths::default() }
     }
 
-    /// Returns the path of [`crate::Graph::base_path`].
+    /// Returns the path of [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
         self.path.clear();
         if topology.guidance.is_none() && self.packet.is_none() {
@@ -36,7 +36,7 @@ impl BasePaths {
             self.costs = base_costs(topology, self.packet);
         }
         let to = topology.edge_switch(dst);
-        let ports = self.ports.entry(to).or_insert_with(|| base_ports(topology, to, &self.costs));
+        let ports = self.ports.entry(to).or_insert_with(|| base_ports(topology, to, &self.costs, true));
         follow_hosts(topology, along(topology, ports), src, dst, &mut self.path);
         &self.path
     }

@@ -222,7 +222,13 @@ impl Graph {
         use std::fmt::Write;
         let (from, to) = self.ends(link);
         name.clear();
-        write!(name, "{from}->{to}{}", self.suffix(link)).expect("a string takes any text");
+        name.push_str(from);
+        name.push_str("->");
+        name.push_str(to);
+        let parallel = self.parallel[link.0 as usize];
+        if parallel > 0 {
+            write!(name, "#{parallel}").expect("a string takes any text");
+        }
     }
 
     /// Returns the name of a link's cable, lower node first: `leaf0-spine3`.

@@ -45,6 +45,14 @@ pub enum Guidance {
 }
 
 impl Guidance {
+    /// Returns the number of virtual channels that prevent deadlock: the hops of the longest guided path.
+    pub fn virtual_channels(self) -> u8 {
+        match self {
+            Guidance::Dragonfly => 5,
+            Guidance::SlimFly => 4,
+        }
+    }
+
     /// Returns the bytes of [`crate::Guide`]'s tables that grow faster than the graph.
     pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
         match self {

@@ -25,7 +25,7 @@ pub use base_paths::BasePaths;
 pub use fault::{Affects, Fault, FaultAction, FaultKind, FaultParameters};
 pub use graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Rails, TopologyError};
 pub use guidance::{Guidance, PathType};
-pub use guide::{Guide, GuidedPath, TypeCount, guided_table_bytes};
+pub use guide::{Guide, GuidedPath, guided_table_bytes, virtual_channel};
 pub use kinds::{
     Arrangement, ClosParameters, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters,
     LeafSpineParameters, RailOnlyParameters, RailOptimisedParameters, Scale, SlimFlyParameters, TopologyParameters,
@@ -36,5 +36,5 @@ pub use partition::partition;
 pub use propose::{Proposal, propose};
 pub use routes::{Group, NextHops, Routes};
 pub use select::is_like;
-pub use summary::{GuidedSummary, PathCount, Summary, TierCount};
+pub use summary::{GuidedSummary, PathCount, Summary, TierCount, TypeCount};
 pub use topology::Topology;

@@ -22,31 +22,24 @@ parameters! {
     }
 }
 
-impl Graph {
-    /// Applies an override; returns the number of directed links that it changed.
-    ///
-    /// # Errors
-    /// Returns [`TopologyError`] for an unknown link or class, both or none of them, nothing to change, a rate or delay out
-    /// of range.
-    pub fn apply(&mut self, change: &LinkOverride) -> Result<usize, TopologyError> {
-        let links: Vec<LinkId> = match (&change.link, &change.class) {
-            (Some(name), None) => self.link_named(name).map_err(|e| TopologyError::at("link", e.message))?,
-            (None, Some(class)) => links_of_class(self, class)?,
-            (Some(_), Some(_)) => return Err(TopologyError::at("link", "give `link` or `class`, not both")),
-            (None, None) => return Err(TopologyError::new("a link override needs `link` or `class`")),
-        };
-        if change.rate.is_none() && change.delay.is_none() {
-            return Err(TopologyError::new("a link override needs `rate` or `delay`"));
-        }
-        let rate = change.rate.map(|rate| moving("rate", rate)).transpose()?;
-        let delay = change.delay.map(|delay| short("delay", delay)).transpose()?;
-        for link in &links {
-            let link = &mut self.links[link.0 as usize];
-            link.rate = rate.unwrap_or(link.rate);
-            link.delay = delay.unwrap_or(link.delay);
-        }
-        Ok(links.len())
+pub(crate) fn apply(graph: &mut Graph, change: &LinkOverride) -> Result<usize, TopologyError> {
+    let links: Vec<LinkId> = match (&change.link, &change.class) {
+        (Some(name), None) => graph.link_named(name).map_err(|e| TopologyError::at("link", e.message))?,
+        (None, Some(class)) => links_of_class(graph, class)?,
+        (Some(_), Some(_)) => return Err(TopologyError::at("link", "give `link` or `class`, not both")),
+        (None, None) => return Err(TopologyError::new("a link override needs `link` or `class`")),
+    };
+    if change.rate.is_none() && change.delay.is_none() {
+        return Err(TopologyError::new("a link override needs `rate` or `delay`"));
     }
+    let rate = change.rate.map(|rate| moving("rate", rate)).transpose()?;
+    let delay = change.delay.map(|delay| short("delay", delay)).transpose()?;
+    for link in &links {
+        let link = &mut graph.links[link.0 as usize];
+        link.rate = rate.unwrap_or(link.rate);
+        link.delay = delay.unwrap_or(link.delay);
+    }
+    Ok(links.len())
 }
 
 fn links_of_class(graph: &Graph, class: &str) -> Result<Vec<LinkId>, TopologyError> {

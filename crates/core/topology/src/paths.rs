@@ -1,6 +1,7 @@
 use crate::{
     LinkClass, LinkId, NodeId, Routes,
     graph::Graph,
+    routes::distances,
     switch_graph::{Search, SwitchGraph},
 };
 use anabranch_units::{Rate, Serialiser, Time};
@@ -9,44 +10,48 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// Wire bytes of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
 const FULL_PACKET: u64 = 4160;
 
-impl Graph {
-    /// Returns the hops between two switches on the intact network; `u32::MAX` if there is no path.
-    pub fn switch_distance(&self, from: NodeId, to: NodeId) -> u32 {
-        if from == to {
-            return 0;
-        }
-        let mut level = vec![from];
-        let mut seen = vec![false; self.nodes.len()];
-        seen[from.0 as usize] = true;
-        let mut hops = 0;
-        while !level.is_empty() {
-            hops += 1;
-            let mut next = Vec::new();
-            for node in level {
-                for link in self.out_links(node) {
-                    let other = self.link(*link).to;
-                    if other == to {
-                        return hops;
-                    }
-                    if other.0 >= self.hosts && !std::mem::replace(&mut seen[other.0 as usize], true) {
-                        next.push(other);
-                    }
+pub(crate) fn switch_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
+    if from == to {
+        return 0;
+    }
+    if !graph.uplinks.is_empty() {
+        return tree_distance(graph, from, to);
+    }
+    let mut distance = vec![u32::MAX; graph.switches() as usize];
+    distances(graph, to.0 - graph.hosts, &|_| true, &mut distance, &mut Vec::new());
+    distance[(from.0 - graph.hosts) as usize]
+}
+
+/// Counts levels of a breadth-first search until one contains `to`.
+fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
+    let mut level = vec![from];
+    let mut seen = vec![false; graph.nodes.len()];
+    seen[from.0 as usize] = true;
+    let mut hops = 0;
+    while !level.is_empty() {
+        hops += 1;
+        let mut next = Vec::new();
+        for node in level {
+            for link in graph.out_links(node) {
+                let other = graph.link(*link).to;
+                if other == to {
+                    return hops;
+                }
+                if other.0 >= graph.hosts && !std::mem::replace(&mut seen[other.0 as usize], true) {
+                    next.push(other);
                 }
             }
-            level = next;
         }
-        u32::MAX
+        level = next;
     }
+    u32::MAX
+}
 
-    /// Returns the path of a packet on an empty network, host links included: the first of the shortest paths between two
-    /// hosts. In topologies with guided paths it is the fastest, possibly of more hops, so that no path that a source can
-    /// choose beats it.
-    pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
-        let mut path = Vec::new();
-        let ports = base_ports(self, self.edge_switch(dst), &base_costs(self, None));
-        follow_hosts(self, along(self, &ports), src, dst, &mut path);
-        path
-    }
+pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
+    let mut path = Vec::new();
+    let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph, None), graph.guidance.is_some());
+    follow_hosts(graph, along(graph, &ports), src, dst, &mut path);
+    path
 }
 
 pub(crate) fn along<'a>(graph: &'a Graph, ports: &'a [u16]) -> impl Fn(NodeId, NodeId) -> LinkId + 'a {
@@ -97,15 +102,20 @@ pub(crate) fn base_costs(graph: &Graph, packet: Option<u64>) -> Box<[u64]> {
     graph.link_ids().map(time).collect()
 }
 
-/// Returns, per switch, the index in [`Graph::out_links`] of its first link on a base path to `to`.
-pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]> {
-    let distance = min_costs(graph, to, costs);
+/// Returns, per switch, the index in [`Graph::out_links`] of its first link on a base path to `to`. `are_times`: costs differ
+/// from link to link.
+pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64], are_times: bool) -> Box<[u16]> {
+    let distance = if are_times {
+        min_costs(graph, to, costs)
+    } else {
+        let mut hops = vec![u32::MAX; graph.switches() as usize];
+        distances(graph, to.0 - graph.hosts, &|_| true, &mut hops, &mut Vec::new());
+        hops.into_iter().map(u64::from).collect()
+    };
     let port = |switch: u32| {
         let on_the_way = |link: &LinkId| {
             let next = graph.link(*link).to.0.checked_sub(graph.hosts);
-            next.is_some_and(|next| {
-                distance[next as usize].checked_add(costs[link.0 as usize]) == Some(distance[switch as usize])
-            })
+            next.is_some_and(|next| distance[next as usize] + costs[link.0 as usize] == distance[switch as usize])
         };
         let found = graph.out_links(NodeId(graph.hosts + switch)).iter().position(on_the_way);
         found.map_or(u16::MAX, |port| port as u16)
@@ -201,38 +211,55 @@ fn alike(graph: &Graph, rounds: &[Time]) -> Option<(Time, Time)> {
     same.then_some((first.0 + first.1, round))
 }
 
-impl Graph {
-    /// Returns at most `most` shortest paths between two hosts, in port order.
-    pub fn paths(&self, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
-        let (from, to) = (self.edge_switch(src), self.edge_switch(dst));
-        let mut found = Vec::new();
-        let mut stack = vec![(from, vec![self.host_uplink(src)])];
-        while let Some((at, path)) = stack.pop() {
-            if found.len() == most {
-                break;
-            }
-            if at == to {
-                found.push(path.into_iter().chain([self.host_uplink(dst).reverse()]).collect());
-                continue;
-            }
-            for link in routes.towards(at.0 - self.hosts, to.0 - self.hosts).links.iter().rev() {
-                stack.push((self.link(*link).to, path.iter().copied().chain([*link]).collect()));
+pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
+    let goal = to.0 - graph.hosts;
+    let mut ways = vec![0u64; graph.switches() as usize];
+    let mut level = vec![from.0 - graph.hosts];
+    ways[level[0] as usize] = 1;
+    // Every hop is one nearer to the goal, so a level is complete before the next begins.
+    while !level.is_empty() && level[0] != goal {
+        let mut next = Vec::new();
+        for switch in level {
+            for link in routes.towards(switch, goal).links {
+                let other = (graph.link(*link).to.0 - graph.hosts) as usize;
+                if ways[other] == 0 {
+                    next.push(other as u32);
+                }
+                ways[other] = ways[other].saturating_add(ways[switch as usize]);
             }
         }
-        found
+        level = next;
     }
+    ways[goal as usize]
+}
 
-    /// Returns `true` for each path by multi-part entropy value between two edge switches that leads over a `dead` directed
-    /// link. Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty if there is no choice.
-    pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
-        let hops = self.switch_distance(from, to);
-        if from == to || hops == u32::MAX || self.uplinks.is_empty() {
-            return Vec::new();
+pub(crate) fn paths(graph: &Graph, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
+    let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));
+    let mut found = Vec::new();
+    let mut stack = vec![(from, vec![graph.host_uplink(src)])];
+    while let Some((at, path)) = stack.pop() {
+        if found.len() == most {
+            break;
         }
-        let levels = (hops as usize / 2).min(self.uplinks.len());
-        let total: u32 = self.uplinks[..levels].iter().product();
-        (0..total).map(|path| is_dead(self, from, to, path, levels, dead)).collect()
+        if at == to {
+            found.push(path.into_iter().chain([graph.host_uplink(dst).reverse()]).collect());
+            continue;
+        }
+        for link in routes.towards(at.0 - graph.hosts, to.0 - graph.hosts).links.iter().rev() {
+            stack.push((graph.link(*link).to, path.iter().copied().chain([*link]).collect()));
+        }
     }
+    found
+}
+
+pub(crate) fn dead_paths(graph: &Graph, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
+    let hops = switch_distance(graph, from, to);
+    if from == to || hops == u32::MAX || graph.uplinks.is_empty() {
+        return Vec::new();
+    }
+    let levels = (hops as usize / 2).min(graph.uplinks.len());
+    let total: u32 = graph.uplinks[..levels].iter().product();
+    (0..total).map(|path| is_dead(graph, from, to, path, levels, dead)).collect()
 }
 
 fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize, dead: &[bool]) -> bool {

@@ -332,3 +332,29 @@ fn port_numbers(topology: &Graph) -> Vec<u16> {
     }
     port
 }
+
+/// Returns the hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
+pub(crate) fn distances(
+    topology: &Graph,
+    edge: u32,
+    live: &dyn Fn(LinkId) -> bool,
+    distance: &mut [u32],
+    queue: &mut Vec<u32>,
+) {
+    distance.fill(u32::MAX);
+    distance[edge as usize] = 0;
+    queue.clear();
+    queue.push(edge);
+    let mut next = 0;
+    while let Some(&switch) = queue.get(next) {
+        next += 1;
+        for link in topology.out_links(NodeId(topology.hosts + switch)) {
+            let to = topology.link(*link).to.0;
+            // The search runs backwards: the link from there to here must be live.
+            if to >= topology.hosts && live(link.reverse()) && distance[(to - topology.hosts) as usize] == u32::MAX {
+                distance[(to - topology.hosts) as usize] = distance[switch as usize] + 1;
+                queue.push(to - topology.hosts);
+            }
+        }
+    }
+}

@@ -24,61 +24,49 @@ pub fn is_like(name: &str, pattern: &str) -> bool {
     pattern[in_pattern..].iter().all(|c| *c == '*')
 }
 
-impl Graph {
-    /// Returns the directed links that `what` selects, ascending: a name as for [`Graph::link_named`], a class (`host`,
-    /// `tier0-1`, `local`, `global`), or a pattern with `*` and `?` over cables (`leaf0-spine*`: both directions) or directed
-    /// links (`leaf*->spine0`).
-    ///
-    /// # Errors
-    /// Returns a [`TopologyError`] with the existing links and the nearest name if nothing matches.
-    pub fn links_like(&self, what: &str) -> Result<Vec<LinkId>, TopologyError> {
-        let what = what.trim();
-        let of_class: Vec<LinkId> = self.link_ids().filter(|l| self.link(*l).class.name() == what).collect();
-        if !of_class.is_empty() {
-            return Ok(of_class);
-        }
-        if !what.contains(['*', '?']) {
-            return self.link_named(what).map_err(|mut error| {
-                error.message += &format!("; classes of links are {}", self.classes().join(", "));
-                error
-            });
-        }
-        let directed = what.contains("->");
-        let name = |link: LinkId| if directed { self.link_name(link) } else { self.cable_name(link) };
-        let found: Vec<LinkId> = self.link_ids().filter(|link| is_like(&name(*link), what)).collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let names: Vec<String> = self.link_ids().step_by(if directed { 1 } else { 2 }).map(name).collect();
-        let near = nearest(what, names.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)"));
-        let (first, last) = (names.first().map_or("", |n| n), names.last().map_or("", |n| n));
-        Err(TopologyError::new(format!(
-            "no link is like `{what}`; links run from `{first}` to `{last}`, classes are {}{}",
-            self.classes().join(", "),
-            near.unwrap_or_default()
-        )))
+pub(crate) fn links_like(graph: &Graph, what: &str) -> Result<Vec<LinkId>, TopologyError> {
+    let what = what.trim();
+    let of_class: Vec<LinkId> = graph.link_ids().filter(|l| graph.link(*l).class.name() == what).collect();
+    if !of_class.is_empty() {
+        return Ok(of_class);
     }
+    if !what.contains(['*', '?']) {
+        return graph.link_named(what).map_err(|mut error| {
+            error.message += &format!("; classes of links are {}", graph.classes().join(", "));
+            error
+        });
+    }
+    let directed = what.contains("->");
+    let name = |link: LinkId| if directed { graph.link_name(link) } else { graph.cable_name(link) };
+    let found: Vec<LinkId> = graph.link_ids().filter(|link| is_like(&name(*link), what)).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let names: Vec<String> = graph.link_ids().step_by(if directed { 1 } else { 2 }).map(name).collect();
+    let near = nearest(what, names.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)"));
+    let (first, last) = (names.first().map_or("", |n| n), names.last().map_or("", |n| n));
+    Err(TopologyError::new(format!(
+        "no link is like `{what}`; links run from `{first}` to `{last}`, classes are {}{}",
+        graph.classes().join(", "),
+        near.unwrap_or_default()
+    )))
+}
 
-    /// Returns the hosts whose names match `pattern`, ascending.
-    ///
-    /// # Errors
-    /// Returns a [`TopologyError`] with the nearest name if there is no such host.
-    pub fn hosts_like(&self, pattern: &str) -> Result<Vec<u32>, TopologyError> {
-        let pattern = pattern.trim();
-        let like = |host: &u32| is_like(&self.node(NodeId(*host)).name, pattern);
-        let found: Vec<u32> = (0..self.hosts).filter(like).collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let hosts = self.nodes.iter().filter(|node| node.kind == NodeKind::Host).map(|node| node.name.as_str());
-        let near = nearest(pattern, hosts).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
-        let last = self.hosts.saturating_sub(1);
-        Err(TopologyError::new(format!(
-            "no host is like `{pattern}`; hosts are {} to {}{near}",
-            self.node(NodeId(0)).name,
-            self.node(NodeId(last)).name
-        )))
+pub(crate) fn hosts_like(graph: &Graph, pattern: &str) -> Result<Vec<u32>, TopologyError> {
+    let pattern = pattern.trim();
+    let like = |host: &u32| is_like(&graph.node(NodeId(*host)).name, pattern);
+    let found: Vec<u32> = (0..graph.hosts).filter(like).collect();
+    if !found.is_empty() {
+        return Ok(found);
     }
+    let hosts = graph.nodes.iter().filter(|node| node.kind == NodeKind::Host).map(|node| node.name.as_str());
+    let near = nearest(pattern, hosts).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+    let last = graph.hosts.saturating_sub(1);
+    Err(TopologyError::new(format!(
+        "no host is like `{pattern}`; hosts are {} to {}{near}",
+        graph.node(NodeId(0)).name,
+        graph.node(NodeId(last)).name
+    )))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use crate::{
-    Guide, LinkId, NodeId, NodeKind, Rails,
+    Guide, LinkId, NodeId, NodeKind, PathType, Rails,
     graph::Graph,
-    guide::{TypeCount, guided_table_bytes},
+    guide::{TypeTotal, guided_table_bytes},
     paths::count_paths,
     switch_graph::{Search, SwitchGraph},
 };
@@ -30,6 +30,17 @@ pub struct PathCount {
     pub paths: u64,
     /// Number of ordered pairs of different switches with hosts that are connected.
     pub pairs: u64,
+}
+
+/// Counts of guided paths of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeCount {
+    /// Number of local and global links.
+    pub kind: PathType,
+    /// Number of paths, over the ordered pairs of switches examined.
+    pub paths: u64,
+    /// Shortest latency: propagation and a wire time per hop (Spritz, Table I).
+    pub latency: Time,
 }
 
 /// Summary of guided paths.
@@ -120,11 +131,12 @@ fn guided_summary(graph: &Graph, guide: &Guide, data: u64, ack: u64) -> GuidedSu
     let totals = guide.totals(graph, data);
     let base_rtt = guide.base_rtt(graph, data, ack);
     let bdp_bytes = graph.nic_rate().bytes_in(base_rtt);
+    let count = |t: &TypeTotal| TypeCount { kind: t.kind, paths: t.paths, latency: t.latency };
     GuidedSummary {
         sources: totals.sources,
         fewest: totals.fewest,
         most: totals.most,
-        types: totals.types,
+        types: totals.types.iter().map(count).collect(),
         table_bytes: guided_table_bytes(graph.switches().into(), totals.most),
         base_rtt,
         bdp_bytes,

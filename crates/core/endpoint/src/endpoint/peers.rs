@@ -6,7 +6,7 @@ use super::{
     datagram::{Arrival, Source, To},
     hosts::host_of,
     sealing, sizes,
-    state::{CALIBRATION, Endpoint, LABELS, MAX_REPLIES, Newcomer, STREAM_PACKETS, Timer, resolve},
+    state::{CALIBRATION, LABELS, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
 };
 use crate::{
     Flow, Settings,
@@ -54,7 +54,7 @@ fn uniform_paths(paths: u32) -> GuidedPaths {
 const REFUSAL_INTERVAL: Time = Time::from_us(1_000_000);
 
 /// `host` is `None` for a peer that the local endpoint calls.
-pub(super) fn make_peer(state: &mut Endpoint, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
+pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
     if !ensure_slot(state, host, now) {
         return false;
     }
@@ -74,7 +74,7 @@ pub(super) fn make_peer(state: &mut Endpoint, peer: u32, phase: Phase, host: Opt
 }
 
 /// Evicts a peer if need be.
-fn ensure_slot(state: &mut Endpoint, host: Option<IpAddr>, now: Time) -> bool {
+fn ensure_slot(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     let is_full = state.hosts.is_full(host);
     if !is_full && state.hosts.peers < state.settings.max_peers {
         return true;
@@ -102,7 +102,7 @@ fn ensure_slot(state: &mut Endpoint, host: Option<IpAddr>, now: Time) -> bool {
 
 /// Returns the peer to evict of a host above its share, if a newcomer's host would have no more than its own: of those
 /// that have never delivered anything, the one idle for longest.
-fn idle_over_share(state: &Endpoint, host: Option<IpAddr>, now: Time) -> Option<u32> {
+fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32> {
     let over = state.hosts.host_over_share_of_peers(host)?;
     let is_evictable = |known: &&Peer| {
         let is_useless = known.delivered == 0 && known.phase == Phase::Greeted;
@@ -117,7 +117,7 @@ fn idle_over_share(state: &Endpoint, host: Option<IpAddr>, now: Time) -> Option<
 
 /// If `host` has no more than its share with `bytes` more, evicts stalled peers of hosts above theirs, those with the
 /// most memory first. Else evicts the peer stalled for longest. Returns `true` if there is memory afterwards.
-pub(super) fn evict_for_memory(state: &mut Endpoint, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
+pub(super) fn evict_for_memory(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
     while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
         let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
         let is_stalled = |known: &&Peer| now.saturating_sub(known.stored_since) >= STALLED_OVER_SHARE;
@@ -147,7 +147,7 @@ pub(super) fn evict_for_memory(state: &mut Endpoint, now: Time, host: Option<IpA
     false
 }
 
-fn schedule_idle_check(state: &mut Endpoint, now: Time) {
+fn schedule_idle_check(state: &mut State, now: Time) {
     if !state.has_idle_check && state.settings.idle_timeout != Time::MAX {
         state.has_idle_check = true;
         let at = now + (state.settings.idle_timeout / 4).max(Time::from_us(1));
@@ -156,7 +156,7 @@ fn schedule_idle_check(state: &mut Endpoint, now: Time) {
 }
 
 /// A peer that owes a reply has a limit of its own.
-pub(super) fn close_idle_peers(state: &mut Endpoint, now: Time) {
+pub(super) fn close_idle_peers(state: &mut State, now: Time) {
     state.has_idle_check = false;
     for peer in 0..state.peers.len() as u32 {
         let idle = |known: &Peer| {
@@ -174,7 +174,7 @@ pub(super) fn close_idle_peers(state: &mut Endpoint, now: Time) {
     }
 }
 
-pub(super) fn lose(state: &mut Endpoint, peer: u32, reason: CloseReason) {
+pub(super) fn lose(state: &mut State, peer: u32, reason: CloseReason) {
     if state.peer(peer).is_some() {
         forget(state, peer);
         state.events.push_back(Event::Lost { peer, reason });
@@ -182,7 +182,7 @@ pub(super) fn lose(state: &mut Endpoint, peer: u32, reason: CloseReason) {
 }
 
 /// Forgets a peer and sends it a BYE.
-pub(super) fn leave(state: &mut Endpoint, peer: u32, stalled: Option<Sizes>) {
+pub(super) fn leave(state: &mut State, peer: u32, stalled: Option<Sizes>) {
     let longest = state.longest_datagram_to(peer);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let (byes, label) = (Control::byes(known, stalled, longest), known.last_label);
@@ -190,7 +190,7 @@ pub(super) fn leave(state: &mut Endpoint, peer: u32, stalled: Option<Sizes>) {
     byes.into_iter().for_each(|bye| state.send_control(peer, label, bye));
 }
 
-fn forget(state: &mut Endpoint, peer: u32) {
+fn forget(state: &mut State, peer: u32) {
     let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
     if state.connections.get(&known.ours) == Some(&peer) {
         state.connections.remove(&known.ours);
@@ -210,7 +210,7 @@ fn forget(state: &mut Endpoint, peer: u32) {
     state.released.insert(peer);
 }
 
-pub(super) fn send_request(state: &mut Endpoint, peer: u32, now: Time) {
+pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram_to(peer));
     let timer_at = now + state.settings.request_timeout + state.pace(1, full, now);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
@@ -239,7 +239,7 @@ pub(super) fn send_request(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// Measures the round trip before anything is sent.
-pub(super) fn begin_calibration(state: &mut Endpoint, peer: u32, label: u32, now: Time) {
+pub(super) fn begin_calibration(state: &mut State, peer: u32, label: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     (known.phase, known.requests_sent, known.sweeps) = (Phase::Calibrating, 0, 0);
     known.set_paths();
@@ -250,7 +250,7 @@ pub(super) fn begin_calibration(state: &mut Endpoint, peer: u32, label: u32, now
 
 /// Schedules the next round of probes. Intervals double from four round trips to the request timeout, and beyond that once
 /// streams are open.
-fn arm_sweep(state: &mut Endpoint, peer: u32, now: Time) {
+fn arm_sweep(state: &mut State, peer: u32, now: Time) {
     let Some(known) = state.peer(peer) else { return };
     let (max, silent) = (state.settings.request_timeout, known.silent_labels().len());
     let shortest = known.samples.iter().min().copied().unwrap_or(max);
@@ -268,7 +268,7 @@ fn arm_sweep(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// Probes the labels over which no reply has come.
-pub(super) fn sweep(state: &mut Endpoint, peer: u32, now: Time) {
+pub(super) fn sweep(state: &mut State, peer: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let silent = known.silent_labels();
     known.timer_at = Time::MAX;
@@ -283,7 +283,7 @@ pub(super) fn sweep(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// A reply has come over a label.
-pub(super) fn on_answer(state: &mut Endpoint, now: Time, peer: u32, label: u32) {
+pub(super) fn on_answer(state: &mut State, now: Time, peer: u32, label: u32) {
     let required = state.settings.calibrations.max(1) as usize;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.note_answer(label) {
@@ -306,7 +306,7 @@ pub(super) fn on_answer(state: &mut Endpoint, now: Time, peer: u32, label: u32) 
 }
 
 /// Gives open streams the labels that have replied since, and probes the others.
-fn use_answered(state: &mut Endpoint, peer: u32, now: Time) {
+fn use_answered(state: &mut State, peer: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let before = std::mem::take(&mut known.paths);
     known.set_paths();
@@ -318,7 +318,7 @@ fn use_answered(state: &mut Endpoint, peer: u32, now: Time) {
     sweep(state, peer, now);
 }
 
-pub(super) fn reopen_streams(state: &mut Endpoint, peer: u32, now: Time) {
+pub(super) fn reopen_streams(state: &mut State, peer: u32, now: Time) {
     let slots: Vec<u32> = state.peer(peer).map_or(Vec::new(), |known| known.streams.values().copied().collect());
     for slot in slots {
         state.balancer.close(state.flows[slot as usize].scheme_slot());
@@ -327,7 +327,7 @@ pub(super) fn reopen_streams(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// Opens a stream's slot with the scheme again.
-pub(super) fn reopen(state: &mut Endpoint, now: Time, slot: u32) {
+pub(super) fn reopen(state: &mut State, now: Time, slot: u32) {
     let Outgoing { peer, stream, .. } = state.flows[slot as usize].of;
     let scheme_slot = open_with_scheme(state, peer, stream, now);
     let flow = &mut state.flows[slot as usize];
@@ -335,7 +335,7 @@ pub(super) fn reopen(state: &mut Endpoint, now: Time, slot: u32) {
     state.offer(slot, now);
 }
 
-pub(super) fn peer_timer(state: &mut Endpoint, peer: u32, at: Time, now: Time) {
+pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
     if known.phase == Phase::Open {
         return use_answered(state, peer, now);
@@ -366,7 +366,7 @@ pub(super) fn peer_timer(state: &mut Endpoint, peer: u32, at: Time, now: Time) {
 }
 
 /// The datapath vouches for the address, or the HELLO carries a valid cookie.
-fn is_verified(state: &Endpoint, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
+fn is_verified(state: &State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
     arrival.from.is_none_or(|from| state.cookies.is_valid(now, &bound(from, arrival, greeting), cookie))
 }
 
@@ -375,13 +375,13 @@ fn bound(from: Source, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
 }
 
 /// Returns `false` if too many replies to non-peers have left or wait.
-fn reply_to(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
+fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
     let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
     let Some(to) = to.filter(|_| state.cookies.may_reply(now)) else { return false };
     state.reply(to, arrival.label, control)
 }
 
-pub(super) fn on_hello(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
+pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
     if u64::from(greeting.mtu) != state.settings.mtu() {
         // The WELCOME carries the local size; the initiator closes the connection.
         state.counters.refused += 1;
@@ -412,7 +412,7 @@ pub(super) fn on_hello(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, g
 }
 
 /// Keeps no state.
-fn retry(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let Some(from) = arrival.from else { return };
     let cookie = state.cookies.make(now, &bound(from, arrival, greeting));
     let retry = Control::Retry { connection: greeting.connection, nonce: greeting.nonce, cookie };
@@ -423,23 +423,19 @@ fn retry(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, greeting: &Gree
     }
 }
 
-impl Endpoint {
-    /// Admits initiators that have proven their addresses; `number` returns a peer number of the datapath for each, if
-    /// there is one.
-    pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(Source) -> Option<u32>) {
-        while let Some(Newcomer { from, label, greeting }) = self.newcomers.pop_front() {
-            // No number is taken if there is no place.
-            let peer = if ensure_slot(self, Some(host_of(from.at)), now) { number(from) } else { None };
-            match peer {
-                Some(peer) => greeted(self, now, peer, Some(from), label, &greeting),
-                None => self.counters.unknown_peers += 1,
-            }
+pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(Source) -> Option<u32>) {
+    while let Some(Newcomer { from, label, greeting }) = state.newcomers.pop_front() {
+        // No number is taken if there is no place.
+        let peer = if ensure_slot(state, Some(host_of(from.at)), now) { number(from) } else { None };
+        match peer {
+            Some(peer) => greeted(state, now, peer, Some(from), label, &greeting),
+            None => state.counters.unknown_peers += 1,
         }
     }
 }
 
 /// Handles a verified HELLO.
-fn greeted(state: &mut Endpoint, now: Time, peer: u32, from: Option<Source>, label: u32, greeting: &Greeting) {
+fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label: u32, greeting: &Greeting) {
     if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(|from| host_of(from.at)), now) {
         state.counters.unknown_peers += 1;
         return state.release_unknown(Some(peer));
@@ -479,7 +475,7 @@ fn greeted(state: &mut Endpoint, now: Time, peer: u32, from: Option<Source>, lab
 }
 
 /// Replaces a peer that has restarted by its candidate; returns `false` if there is no such candidate.
-pub(super) fn promote(state: &mut Endpoint, now: Time, peer: u32, connection: u32) -> bool {
+pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     let (host, ip) = (known.host, known.ip);
     let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
@@ -499,7 +495,7 @@ pub(super) fn promote(state: &mut Endpoint, now: Time, peer: u32, connection: u3
     true
 }
 
-pub(super) fn on_retry(state: &mut Endpoint, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
+pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
     let is_pending = |known: &Peer| {
         known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
     };
@@ -516,7 +512,7 @@ pub(super) fn on_retry(state: &mut Endpoint, arrival: &Arrival<'_>, connection: 
 }
 
 /// The MAC does not match the local key, or there is no local key.
-pub(super) fn refuse_key(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let reason = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
     report_refusal(state, now, arrival, reason);
     state.release_unknown(arrival.peer);
@@ -524,7 +520,7 @@ pub(super) fn refuse_key(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>,
 }
 
 /// A flood fills no log.
-fn report_refusal(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, reason: CloseReason) {
+fn report_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, reason: CloseReason) {
     if now >= state.next_refusal_report_at {
         state.next_refusal_report_at = now + REFUSAL_INTERVAL;
         state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from.map(|from| from.at), reason });
@@ -533,7 +529,7 @@ fn report_refusal(state: &mut Endpoint, now: Time, arrival: &Arrival<'_>, reason
 
 /// A HELLO of another version gets the local version as a reply; a peer that replies with another one is lost.
 pub(super) fn on_foreign(
-    state: &mut Endpoint,
+    state: &mut State,
     now: Time,
     arrival: &Arrival<'_>,
     decode_foreign: &header::ForeignGreeting,
@@ -562,7 +558,7 @@ pub(super) fn on_foreign(
 }
 
 /// The sender of the refusal has the HELLO's connection number and nonce.
-pub(super) fn on_refused(state: &mut Endpoint, peer: Option<u32>, connection: u32, greeting: &Greeting) {
+pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, greeting: &Greeting) {
     let is_pending =
         |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
     let Some(peer) = peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) else {
@@ -579,7 +575,7 @@ pub(super) fn on_refused(state: &mut Endpoint, peer: Option<u32>, connection: u3
     }
 }
 
-pub(super) fn on_welcome(state: &mut Endpoint, now: Time, peer: u32, greeting: &Greeting, label: u32) {
+pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Greeting, label: u32) {
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
@@ -593,7 +589,7 @@ pub(super) fn on_welcome(state: &mut Endpoint, now: Time, peer: u32, greeting: &
 }
 
 /// First full packets, then probes as the scheme sends them.
-pub(super) fn on_calibration(state: &mut Endpoint, now: Time, peer: u32, rtt: Time) {
+pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let required = state.settings.calibrations.max(1) as usize;
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
         return;
@@ -616,7 +612,7 @@ pub(super) fn on_calibration(state: &mut Endpoint, now: Time, peer: u32, rtt: Ti
     arm_sweep(state, peer, now);
 }
 
-fn open(state: &mut Endpoint, peer: u32, now: Time) {
+fn open(state: &mut State, peer: u32, now: Time) {
     let floor = state.settings.rtt_floor;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     known.calibrate(floor);
@@ -635,7 +631,7 @@ fn open(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// If the base round trip changes, streams receive round trips as if it had not.
-pub(super) fn note_round_trip(state: &mut Endpoint, now: Time, peer: u32, rtt: Time) {
+pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.note_round_trip(now, rtt, state.settings.rtt_window) {
         return;
@@ -646,7 +642,7 @@ pub(super) fn note_round_trip(state: &mut Endpoint, now: Time, peer: u32, rtt: T
     state.transports[peer as usize] = Some(transport);
 }
 
-pub(super) fn open_waiting(state: &mut Endpoint, peer: u32, now: Time) {
+pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if state.transports[peer as usize].is_none() {
         return;
@@ -673,7 +669,7 @@ pub(super) fn open_waiting(state: &mut Endpoint, peer: u32, now: Time) {
 }
 
 /// Returns the slot of the stream. The peer's round trip is known.
-pub(super) fn open_with_scheme(state: &mut Endpoint, peer: u32, stream: u32, now: Time) -> u32 {
+pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: Time) -> u32 {
     let settings = &state.settings;
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);

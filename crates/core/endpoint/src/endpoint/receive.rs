@@ -2,7 +2,7 @@ use super::{
     control::Control,
     datagram::{Arrival, Placement},
     peers, sealing, sizes,
-    state::{CALIBRATION, Endpoint, LABELS, MAX_REPLIES, Timer},
+    state::{CALIBRATION, LABELS, MAX_REPLIES, State, Timer},
     transmit,
 };
 use crate::{
@@ -22,7 +22,7 @@ const PROGRESS: u64 = 64;
 
 /// Returns the peer whose connection number the datagram carries, if it has greeted from this address or replies from it.
 /// A NAT may have mapped the port of each label.
-fn peer_by_connection(state: &Endpoint, arrival: &Arrival<'_>, packet: &Packet<'_>) -> Option<u32> {
+fn peer_by_connection(state: &State, arrival: &Arrival<'_>, packet: &Packet<'_>) -> Option<u32> {
     let (from, connection) = (arrival.from?, packet.connection());
     let peer = from.reply_of.or_else(|| state.connections.get(&connection).copied())?;
     let known = state.peer(peer)?;
@@ -30,85 +30,78 @@ fn peer_by_connection(state: &Endpoint, arrival: &Arrival<'_>, packet: &Packet<'
     (is_there && known.ours == connection && !matches!(packet, Packet::Hello { .. })).then_some(peer)
 }
 
-impl Endpoint {
-    /// Handles a datagram with direct placement. An owner that has placed a message must not call [`Endpoint::handle`]
-    /// afterwards.
-    pub fn handle_with_placement(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
-        let (packet, sealed) = match Packet::open(arrival.bytes) {
-            Ok(opened) => opened,
-            Err(DecodeError::Damaged) => {
-                self.counters.damaged += 1;
-                return self.release_unknown(arrival.peer);
-            }
-            Err(_) => {
-                self.counters.refused += 1;
-                return match header::decode_foreign(arrival.bytes) {
-                    Some(decode_foreign) => peers::on_foreign(self, now, arrival, &decode_foreign),
-                    None => self.release_unknown(arrival.peer),
-                };
-            }
-        };
-        let by_connection = if arrival.peer.is_none() { peer_by_connection(self, arrival, &packet) } else { None };
-        let arrival = &Arrival { peer: arrival.peer.or(by_connection), ..*arrival };
-        // Refusals come from senders that cannot authenticate them.
-        if let Packet::Welcome { connection, greeting } = &packet
-            && greeting.connection == 0
-        {
-            return peers::on_refused(self, arrival.peer, *connection, greeting);
+pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
+    let (packet, sealed) = match Packet::open(arrival.bytes) {
+        Ok(opened) => opened,
+        Err(DecodeError::Damaged) => {
+            state.counters.damaged += 1;
+            return state.release_unknown(arrival.peer);
         }
-        if !sealing::is_authentic(self, arrival, &packet, sealed.as_ref()) {
-            return match &packet {
-                Packet::Hello { greeting, .. } => peers::refuse_key(self, now, arrival, greeting),
-                _ => self.release_unknown(arrival.peer),
+        Err(_) => {
+            state.counters.refused += 1;
+            return match header::decode_foreign(arrival.bytes) {
+                Some(decode_foreign) => peers::on_foreign(state, now, arrival, &decode_foreign),
+                None => state.release_unknown(arrival.peer),
             };
         }
-        let connection = match &packet {
-            Packet::Hello { greeting, cookie } => return peers::on_hello(self, now, arrival, greeting, cookie),
-            Packet::Retry { connection, nonce, cookie } => {
-                return peers::on_retry(self, arrival, *connection, *nonce, cookie);
-            }
-            other => other.connection(),
+    };
+    let by_connection = if arrival.peer.is_none() { peer_by_connection(state, arrival, &packet) } else { None };
+    let arrival = &Arrival { peer: arrival.peer.or(by_connection), ..*arrival };
+    // Refusals come from senders that cannot authenticate them.
+    if let Packet::Welcome { connection, greeting } = &packet
+        && greeting.connection == 0
+    {
+        return peers::on_refused(state, arrival.peer, *connection, greeting);
+    }
+    if !sealing::is_authentic(state, arrival, &packet, sealed.as_ref()) {
+        return match &packet {
+            Packet::Hello { greeting, .. } => peers::refuse_key(state, now, arrival, greeting),
+            _ => state.release_unknown(arrival.peer),
         };
-        let Some((peer, known)) =
-            arrival.peer.and_then(|peer| Some((peer, self.peers.get_mut(peer as usize)?.as_mut()?)))
-        else {
-            self.counters.unknown_peers += 1;
-            return self.release_unknown(arrival.peer);
-        };
-        if known.ours == connection {
-            (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
-            known.last_label = arrival.label;
-            if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| self.confirmed.len() < MAX_REPLIES) {
-                self.confirmed.push((peer, arrival.label, from.at));
-            }
-        } else if !peers::promote(self, now, peer, connection) {
-            self.counters.unknown_peers += 1;
-            return;
+    }
+    let connection = match &packet {
+        Packet::Hello { greeting, cookie } => return peers::on_hello(state, now, arrival, greeting, cookie),
+        Packet::Retry { connection, nonce, cookie } => {
+            return peers::on_retry(state, arrival, *connection, *nonce, cookie);
         }
-        match packet {
-            Packet::Hello { .. } | Packet::Retry { .. } => {}
-            Packet::Welcome { greeting, .. } => peers::on_welcome(self, now, peer, &greeting, arrival.label),
-            Packet::Data { ref data, payload, .. } => match data.fragment.count {
-                1 => on_data(self, now, peer, arrival, data, payload, places),
-                _ => on_fragment(self, now, peer, arrival, data, payload, places),
-            },
-            Packet::Ack { stream, ack, transmission, held, .. } => {
-                on_ack(self, now, peer, stream, &ack, (transmission, held), arrival.label);
-            }
-            Packet::Probe { probe, .. } => {
-                self.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
-            }
-            Packet::Echo { echo, .. } => on_echo(self, now, peer, &echo),
-            Packet::Bye { proof, stalled, part, streams, .. } => {
-                on_bye(self, now, peer, (proof, stalled, part), streams)
-            }
+        other => other.connection(),
+    };
+    let Some((peer, known)) = arrival.peer.and_then(|peer| Some((peer, state.peers.get_mut(peer as usize)?.as_mut()?)))
+    else {
+        state.counters.unknown_peers += 1;
+        return state.release_unknown(arrival.peer);
+    };
+    if known.ours == connection {
+        (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
+        known.last_label = arrival.label;
+        if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| state.confirmed.len() < MAX_REPLIES) {
+            state.confirmed.push((peer, arrival.label, from.at));
         }
+    } else if !peers::promote(state, now, peer, connection) {
+        state.counters.unknown_peers += 1;
+        return;
+    }
+    match packet {
+        Packet::Hello { .. } | Packet::Retry { .. } => {}
+        Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting, arrival.label),
+        Packet::Data { ref data, payload, .. } => match data.fragment.count {
+            1 => on_data(state, now, peer, arrival, data, payload, places),
+            _ => on_fragment(state, now, peer, arrival, data, payload, places),
+        },
+        Packet::Ack { stream, ack, transmission, held, .. } => {
+            on_ack(state, now, peer, stream, &ack, (transmission, held), arrival.label);
+        }
+        Packet::Probe { probe, .. } => {
+            state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
+        }
+        Packet::Echo { echo, .. } => on_echo(state, now, peer, &echo),
+        Packet::Bye { proof, stalled, part, streams, .. } => on_bye(state, now, peer, (proof, stalled, part), streams),
     }
 }
 
 /// Must carry a nonce of the handshake: a guessed connection number does not suffice. The peer is lost with the last part.
 fn on_bye(
-    state: &mut Endpoint,
+    state: &mut State,
     now: Time,
     peer: u32,
     (proof, stalled, [index, parts]): (u64, Option<Sizes>, [u8; 2]),
@@ -132,7 +125,7 @@ fn on_bye(
 
 #[cold]
 fn on_fragment(
-    state: &mut Endpoint,
+    state: &mut State,
     now: Time,
     peer: u32,
     arrival: &Arrival<'_>,
@@ -164,7 +157,7 @@ fn on_fragment(
 }
 
 fn on_data(
-    state: &mut Endpoint,
+    state: &mut State,
     now: Time,
     peer: u32,
     arrival: &Arrival<'_>,
@@ -291,7 +284,7 @@ fn on_data(
 }
 
 /// `sent` is the transmission that the ACK names, and the time for which the peer held it.
-fn on_ack(state: &mut Endpoint, now: Time, peer: u32, stream: u32, ack: &Reply, sent: (u32, Time), label: u32) {
+fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sent: (u32, Time), label: u32) {
     let Some(slot) = state.slot(peer, stream) else { return };
     let sample = sample(&state.flows[slot as usize].of.transmissions, sent, now, state.settings.peer_timeout);
     let rtt = sample.map(|(rtt, _)| rtt);
@@ -327,7 +320,7 @@ fn sample(of: &Transmissions, (number, held): (u32, Time), now: Time, max: Time)
     Some((transmission.round_trip(now, held, max)?, transmission.is_full))
 }
 
-fn on_echo(state: &mut Endpoint, now: Time, peer: u32, echo: &ProbeHeader) {
+fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
     if echo.stream == LABELS {
         return peers::on_answer(state, now, peer, echo.tag);
     }
@@ -359,7 +352,7 @@ fn on_echo(state: &mut Endpoint, now: Time, peer: u32, echo: &ProbeHeader) {
     }
 }
 
-pub(super) fn receiver_timer(state: &mut Endpoint, peer: u32, stream: u32, at: Time, now: Time) {
+pub(super) fn receiver_timer(state: &mut State, peer: u32, stream: u32, at: Time, now: Time) {
     let transport = state.transports.get(peer as usize).and_then(Option::as_ref).unwrap_or(&state.transport);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let label = known.last_label;

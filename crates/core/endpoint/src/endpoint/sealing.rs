@@ -3,7 +3,7 @@
 use super::{
     control::{Control, NO_PEER, Welcome},
     datagram::Arrival,
-    state::Endpoint,
+    state::State,
 };
 use crate::{
     Key,
@@ -11,22 +11,19 @@ use crate::{
     header::{self, Greeting, Packet, Sealed},
 };
 
-impl Endpoint {
-    /// Sets the key by which a peer is called in place of the local one.
-    pub fn set_peer_key(&mut self, peer: u32, key: Key) {
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if known.key.as_ref() == Some(&key) {
-            return;
-        }
-        known.key = Some(key);
-        known.greeting_keys = None;
-        if let (Some(own), Some(session)) = (&self.settings.key, known.session.take()) {
-            known.session = Some(Box::new(session.with_peer_key(own, known.key.as_ref())));
-        }
+pub(super) fn set_peer_key(state: &mut State, peer: u32, key: Key) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if known.key.as_ref() == Some(&key) {
+        return;
+    }
+    known.key = Some(key);
+    known.greeting_keys = None;
+    if let (Some(own), Some(session)) = (&state.settings.key, known.session.take()) {
+        known.session = Some(Box::new(session.with_peer_key(own, known.key.as_ref())));
     }
 }
 
-pub(super) fn derive(state: &mut Endpoint, peer: u32, greeting: &Greeting) {
+pub(super) fn derive(state: &mut State, peer: u32, greeting: &Greeting) {
     let protection = state.protection().max(greeting.protection);
     let Some(own) = &state.settings.key else { return };
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
@@ -34,7 +31,7 @@ pub(super) fn derive(state: &mut Endpoint, peer: u32, greeting: &Greeting) {
 }
 
 /// `None` if there is no local key.
-pub(super) fn session_with(state: &Endpoint, here: Side, greeting: &Greeting) -> Option<Box<Session>> {
+pub(super) fn session_with(state: &State, here: Side, greeting: &Greeting) -> Option<Box<Session>> {
     let protection = state.protection().max(greeting.protection);
     let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
     let own = state.settings.key.as_ref()?;
@@ -43,7 +40,7 @@ pub(super) fn session_with(state: &Endpoint, here: Side, greeting: &Greeting) ->
 
 /// A key of the connection authenticates the packet, or there is no local key and it has no MAC. Rejected packets are counted.
 pub(super) fn is_authentic(
-    state: &mut Endpoint,
+    state: &mut State,
     arrival: &Arrival<'_>,
     packet: &Packet<'_>,
     sealed: Option<&Sealed<'_>>,
@@ -76,7 +73,7 @@ pub(super) fn is_authentic(
 }
 
 /// Refusals to its receiver are not sealed.
-pub(super) fn seal_control(state: &mut Endpoint, peer: u32, control: &Control, out: &mut Vec<u8>) {
+pub(super) fn seal_control(state: &mut State, peer: u32, control: &Control, out: &mut Vec<u8>) {
     match control {
         Control::Welcome(Welcome { ours: 0, .. }) => {}
         Control::Bye(bye) => {
@@ -90,7 +87,7 @@ pub(super) fn seal_control(state: &mut Endpoint, peer: u32, control: &Control, o
     }
 }
 
-fn seal(state: &mut Endpoint, peer: u32, out: &mut Vec<u8>) {
+fn seal(state: &mut State, peer: u32, out: &mut Vec<u8>) {
     let Some(own) = &state.settings.key else { return };
     let known = state.peers.get_mut(peer as usize).and_then(Option::as_mut);
     if header::is_greeting(out[1]) {

@@ -4,7 +4,7 @@
 use super::{
     control::Control,
     peers,
-    state::{Endpoint, Timer},
+    state::{State, Timer},
 };
 use crate::{
     event::{CloseReason, Event, Sizes},
@@ -29,14 +29,14 @@ pub(super) const SINGLE: Time = Time::from_us(1_000_000);
 /// Minimum time between two searches of a peer.
 const INTERVAL: Time = Time::from_us(1_000_000);
 
-fn probe_of(state: &Endpoint, tag: usize) -> usize {
+fn probe_of(state: &State, tag: usize) -> usize {
     let seal = if state.settings.key.is_some() { header::SEAL } else { 0 };
     FRAGMENTS.get(tag).map_or(header::ECHO_BYTES + seal, |fragments| state.datagram_of(*fragments))
 }
 
 /// Searches if the peer has acknowledged nothing new since `since`, or loses the peer if that is longer than its timeout, or if
 /// it `is_silent` for as long. Returns `false` if the peer is lost.
-pub(super) fn note_stall(state: &mut Endpoint, peer: u32, since: Time, label: u32, is_silent: bool, now: Time) -> bool {
+pub(super) fn note_stall(state: &mut State, peer: u32, since: Time, label: u32, is_silent: bool, now: Time) -> bool {
     let pause = state.settings.request_timeout + state.pace(1, state.longest_datagram_to(peer), now);
     let stalled = now.saturating_sub(since);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
@@ -57,7 +57,7 @@ pub(super) fn note_stall(state: &mut Endpoint, peer: u32, since: Time, label: u3
 }
 
 /// Searches before the first calibration: full HELLOs had no reply.
-pub(super) fn search_first(state: &mut Endpoint, peer: u32, label: u32, now: Time) {
+pub(super) fn search_first(state: &mut State, peer: u32, label: u32, now: Time) {
     if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
         known.search = Some(Box::new(Search { label, ..Search::default() }));
     }
@@ -65,7 +65,7 @@ pub(super) fn search_first(state: &mut Endpoint, peer: u32, label: u32, now: Tim
 }
 
 /// Sends a probe of each size: those that are dropped sooner first, so that a slow reply is not taken for a dropped probe.
-fn send_probes(state: &mut Endpoint, peer: u32, now: Time) {
+fn send_probes(state: &mut State, peer: u32, now: Time) {
     let Some(known) = state.peer(peer) else { return };
     let is_sent = |tag: &usize| FRAGMENTS.get(*tag).is_none_or(|fragments| *fragments >= known.fragments);
     let ecn = known.uses_ecn(&state.settings).then_some(BARE_ECN);
@@ -83,7 +83,7 @@ fn send_probes(state: &mut Endpoint, peer: u32, now: Time) {
     }
 }
 
-pub(super) fn on_echo(state: &mut Endpoint, now: Time, peer: u32, tag: u32) {
+pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, tag: u32) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let has_ecn = !known.uses_ecn(&state.settings);
     let Some(search) = known.search.as_mut().filter(|_| tag as usize <= BARE_ECN) else { return };
@@ -94,7 +94,7 @@ pub(super) fn on_echo(state: &mut Endpoint, now: Time, peer: u32, tag: u32) {
     }
 }
 
-pub(super) fn on_timer(state: &mut Endpoint, peer: u32, at: Time, now: Time) {
+pub(super) fn on_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(search) = state.peer(peer).and_then(|known| known.search.as_ref()).filter(|search| search.due == at)
     else {
         return;
@@ -103,7 +103,7 @@ pub(super) fn on_timer(state: &mut Endpoint, peer: u32, at: Time, now: Time) {
 }
 
 /// Takes the largest datagram with a reply.
-fn end(state: &mut Endpoint, peer: u32, now: Time) {
+fn end(state: &mut State, peer: u32, now: Time) {
     let Some((known, search)) = state.peer(peer).and_then(|known| Some((known, known.search.as_ref()?))) else {
         return;
     };

@@ -108,9 +108,8 @@ pub(super) struct Newcomer {
     pub(super) greeting: Greeting,
 }
 
-/// An endpoint: its peers, the streams to and from them, and one egress for all its packets.
 #[derive(Debug)]
-pub struct Endpoint {
+pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) entropy: Entropy,
     pub(super) cookies: Cookies,
@@ -158,9 +157,8 @@ pub struct Endpoint {
     pub(super) unacknowledged: usize,
 }
 
-impl Endpoint {
-    /// Creates an endpoint without peers. `settings.transport` and `settings.scheme` must have passed their checks.
-    pub fn new(mut settings: Settings) -> Self {
+impl State {
+    pub(super) fn new(mut settings: Settings) -> Self {
         settings.labels = settings.labels.clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
         settings.run_length = settings.run_length.max(1);
@@ -172,7 +170,7 @@ impl Endpoint {
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.capabilities().tags();
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
-        Endpoint {
+        State {
             settings,
             entropy,
             cookies,
@@ -210,8 +208,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the bytes of the longest datagram that it sends.
-    pub fn longest_datagram(&self) -> usize {
+    pub(super) fn longest_datagram(&self) -> usize {
         self.settings.longest_datagram()
     }
 

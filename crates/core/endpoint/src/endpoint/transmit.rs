@@ -2,7 +2,7 @@ use super::{
     control::{Control, NO_PEER, Welcome},
     datagram::{To, Transmit},
     sealing,
-    state::{CALIBRATION, Counters, Endpoint},
+    state::{CALIBRATION, Counters, State},
 };
 use crate::{
     Departure, Egress, Settings, Transports,
@@ -172,7 +172,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
     }
 }
 
-pub(super) fn greeting(state: &Endpoint, connection: u32, nonces: [u64; 2]) -> Greeting {
+pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2]) -> Greeting {
     let [nonce, own_nonce] = nonces;
     let Settings { span, max_message, labels, .. } = state.settings;
     let labels = labels as u16;
@@ -181,81 +181,78 @@ pub(super) fn greeting(state: &Endpoint, connection: u32, nonces: [u64; 2]) -> G
     Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message }
 }
 
-impl Endpoint {
-    /// Returns the next datagram that may leave at `now`; its header is written into `out`, its payload is in the result.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        if self.pacer.free_at() > now {
-            return None;
-        }
-        if let Some((peer, label, control)) = self.control.pop_front() {
-            write(self, peer, &control, now, out);
-            sealing::seal_control(self, peer, &control, out);
-            self.pacer.occupy(now, out.len());
-            let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
-            let (class, is_single) = known.map_or((0, false), |known| {
-                known.control = known.control.saturating_sub(1);
-                (known.class, known.is_single(now))
-            });
-            let ecn = matches!(control, Control::Probe { ecn: true, .. });
-            return Some(Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload: Bytes::new() });
-        }
-        if let Some((to, label, control)) = self.replies.pop_front() {
-            write(self, NO_PEER, &control, now, out);
-            sealing::seal_control(self, NO_PEER, &control, out);
-            self.pacer.occupy(now, out.len());
-            return Some(Transmit { to, label, ecn: false, class: 0, is_single: false, payload: Bytes::new() });
-        }
-        if let Some((transmit, bytes)) = self.fragments.pop_front() {
-            *out = bytes;
-            self.pacer.occupy(now, out.len());
-            return Some(transmit);
-        }
-        let transports = PerPeer(&self.transports, &self.transport);
-        self.nic.promote(&mut self.flows, &transports, now);
-        out.clear();
-        let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
-        let (scheme, blocked) = (self.balancer.scheme_mut(), &mut self.blocked);
-        // A MAC over headers alone covers the payload by its CRC32C.
-        let is_checked = self.settings.checksum || self.settings.key.is_some();
-        let peers = &mut self.peers[..];
-        let mut line = WireEgress {
-            scheme,
-            pacer,
-            counters,
-            out,
-            run_length,
-            is_checked,
-            peers,
-            blocked,
-            fragments: &mut self.parts,
-            sent: None,
-        };
-        let served = self.nic.serve(&mut self.flows, &transports, &mut line, now, now);
-        let sent = line.sent;
-        // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.
-        while let Some(slot) = self.blocked.pop() {
-            self.arm(slot, now);
-        }
-        let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single }) = served.zip(sent)?;
-        self.arm(slot, now);
-        let (label, labels) = (self.label(slot, tag), self.settings.labels);
-        let flow = &mut self.flows[slot as usize];
-        let switches = flow.path_switches();
-        flow.of.note_sent(psn, now, label, labels, again, switches);
-        if let Some(watched) = &mut flow.of.watched {
-            watched.note_sent(now, psn, label, out.len() + payload.len(), again);
-        }
-        let ecn = self.settings.ecn && !drops_ecn;
-        let transmit = Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload };
-        if !self.parts.is_empty() {
-            let rest = Transmit { payload: Bytes::new(), ..transmit };
-            self.fragments.extend(self.parts.drain(..).map(|bytes| (rest.clone(), bytes)));
-        }
-        Some(transmit)
+pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+    if state.pacer.free_at() > now {
+        return None;
     }
+    if let Some((peer, label, control)) = state.control.pop_front() {
+        write(state, peer, &control, now, out);
+        sealing::seal_control(state, peer, &control, out);
+        state.pacer.occupy(now, out.len());
+        let known = state.peers.get_mut(peer as usize).and_then(Option::as_mut);
+        let (class, is_single) = known.map_or((0, false), |known| {
+            known.control = known.control.saturating_sub(1);
+            (known.class, known.is_single(now))
+        });
+        let ecn = matches!(control, Control::Probe { ecn: true, .. });
+        return Some(Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload: Bytes::new() });
+    }
+    if let Some((to, label, control)) = state.replies.pop_front() {
+        write(state, NO_PEER, &control, now, out);
+        sealing::seal_control(state, NO_PEER, &control, out);
+        state.pacer.occupy(now, out.len());
+        return Some(Transmit { to, label, ecn: false, class: 0, is_single: false, payload: Bytes::new() });
+    }
+    if let Some((transmit, bytes)) = state.fragments.pop_front() {
+        *out = bytes;
+        state.pacer.occupy(now, out.len());
+        return Some(transmit);
+    }
+    let transports = PerPeer(&state.transports, &state.transport);
+    state.nic.promote(&mut state.flows, &transports, now);
+    out.clear();
+    let (pacer, counters, run_length) = (&mut state.pacer, &mut state.counters, state.settings.run_length);
+    let (scheme, blocked) = (state.balancer.scheme_mut(), &mut state.blocked);
+    // A MAC over headers alone covers the payload by its CRC32C.
+    let is_checked = state.settings.checksum || state.settings.key.is_some();
+    let peers = &mut state.peers[..];
+    let mut line = WireEgress {
+        scheme,
+        pacer,
+        counters,
+        out,
+        run_length,
+        is_checked,
+        peers,
+        blocked,
+        fragments: &mut state.parts,
+        sent: None,
+    };
+    let served = state.nic.serve(&mut state.flows, &transports, &mut line, now, now);
+    let sent = line.sent;
+    // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.
+    while let Some(slot) = state.blocked.pop() {
+        state.arm(slot, now);
+    }
+    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single }) = served.zip(sent)?;
+    state.arm(slot, now);
+    let (label, labels) = (state.label(slot, tag), state.settings.labels);
+    let flow = &mut state.flows[slot as usize];
+    let switches = flow.path_switches();
+    flow.of.note_sent(psn, now, label, labels, again, switches);
+    if let Some(watched) = &mut flow.of.watched {
+        watched.note_sent(now, psn, label, out.len() + payload.len(), again);
+    }
+    let ecn = state.settings.ecn && !drops_ecn;
+    let transmit = Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload };
+    if !state.parts.is_empty() {
+        let rest = Transmit { payload: Bytes::new(), ..transmit };
+        state.fragments.extend(state.parts.drain(..).map(|bytes| (rest.clone(), bytes)));
+    }
+    Some(transmit)
 }
 
-pub(super) fn write(state: &mut Endpoint, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
+pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
     let connection = state.peer(peer).map_or(0, |known| known.theirs);
     match *control {
         Control::Hello { is_short } => {
@@ -289,7 +286,7 @@ pub(super) fn write(state: &mut Endpoint, peer: u32, control: &Control, now: Tim
 }
 
 /// Records a probe as it leaves; returns the number of its transmission.
-fn note_probe(state: &mut Endpoint, peer: u32, stream: u32, now: Time, size: usize) -> u32 {
+fn note_probe(state: &mut State, peer: u32, stream: u32, now: Time, size: usize) -> u32 {
     let is_full = size == state.longest_datagram_to(peer);
     if let Some(slot) = state.slot(peer, stream) {
         let of = &mut state.flows[slot as usize].of;
@@ -299,7 +296,7 @@ fn note_probe(state: &mut Endpoint, peer: u32, stream: u32, now: Time, size: usi
     known.map_or(0, |known| known.requests.note(now, is_full, 0))
 }
 
-pub(super) fn send_probes(state: &mut Endpoint, slot: u32, now: Time) {
+pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
     let flow = &state.flows[slot as usize];
     let (peer, stream) = (flow.of.peer, flow.of.stream);
     while let Some(probe) = state.flows[slot as usize].poll_probe(state.balancer.scheme_mut(), now) {

@@ -8,7 +8,8 @@ mod paths;
 mod times;
 
 pub use paths::GuidedPath;
-pub use times::{TypeCount, guided_table_bytes};
+pub(crate) use times::TypeTotal;
+pub use times::guided_table_bytes;
 
 use crate::{LinkClass, LinkId, NodeId, graph::Graph, guidance::Guidance};
 
@@ -36,6 +37,12 @@ pub struct Guide {
     owner: Vec<u32>,
     /// Slim Fly: the number of the default port, per (switch, other switch).
     default_ports: Vec<u16>,
+}
+
+/// Returns the virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Ascending
+/// channels cannot deadlock (specification 8.1 leaves the choice open).
+pub fn virtual_channel(hop: u8) -> u8 {
+    hop
 }
 
 impl Guide {

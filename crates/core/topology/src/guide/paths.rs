@@ -38,7 +38,7 @@ impl Guide {
     pub fn paths(&self, graph: &Graph, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
         let mut paths = Vec::new();
         let (from, to) = (self.number(from), self.number(to));
-        let default = self.default_path(from, to).len;
+        let default = self.default_hops(from, to);
         self.visit(from, to, &mut |ev, ports| {
             let mut links = [LinkId(0); MAX_HOPS];
             let (mut latency, mut propagation) = (Time::ZERO, Time::ZERO);
@@ -63,6 +63,12 @@ impl Guide {
     pub(super) fn kind(&self, ports: &[u32]) -> PathType {
         let local = ports.iter().filter(|port| self.local[**port as usize]).count() as u8;
         PathType { local, global: ports.len() as u8 - local }
+    }
+
+    fn default_hops(&self, from: u32, to: u32) -> usize {
+        let mut path = Path::default();
+        self.finish(&mut path, from, to);
+        path.len
     }
 
     /// Calls `found` with the entropy value and the ports of every guided path, by entropy value.
@@ -112,15 +118,15 @@ impl Guide {
         }
     }
 
-    pub(super) fn default_path(&self, from: u32, to: u32) -> Path {
+    pub(super) fn default_path(&self, from: u32, to: u32, found: &mut dyn FnMut(&[u32])) {
         let mut path = Path::default();
         self.finish(&mut path, from, to);
-        path
+        found(path.ports());
     }
 }
 
 #[derive(Default)]
-pub(super) struct Path {
+struct Path {
     ports: [u32; MAX_HOPS],
     len: usize,
 }
@@ -130,7 +136,7 @@ impl Path {
         self.ports[self.len] = port;
         self.len += 1;
     }
-    pub(super) fn ports(&self) -> &[u32] {
+    fn ports(&self) -> &[u32] {
         &self.ports[..self.len]
     }
 }

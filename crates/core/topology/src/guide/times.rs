@@ -15,22 +15,18 @@ pub fn guided_table_bytes(switches: u64, paths_per_pair: u64) -> u64 {
     switches.saturating_sub(1) * paths_per_pair * 3
 }
 
-/// Counts of guided paths of one type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypeCount {
-    /// Number of local and global links.
-    pub kind: PathType,
-    /// Number of paths, over the ordered pairs of switches examined.
-    pub paths: u64,
-    /// Shortest latency: propagation and a wire time per hop (Spritz, Table I).
-    pub latency: Time,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TypeTotal {
+    pub(crate) kind: PathType,
+    pub(crate) paths: u64,
+    pub(crate) latency: Time,
 }
 
 pub(crate) struct Totals {
     pub(crate) sources: u32,
     pub(crate) fewest: u64,
     pub(crate) most: u64,
-    pub(crate) types: Vec<TypeCount>,
+    pub(crate) types: Vec<TypeTotal>,
 }
 
 /// Returns the times of the slowest link from a host and the slowest to a host, added.
@@ -90,7 +86,7 @@ impl Guide {
                 (fewest, most) = (fewest.min(count), most.max(count));
             }
         }
-        let total = |kind: &PathType| types.get(kind).map(|t| TypeCount { kind: *kind, paths: t.0, latency: t.1 });
+        let total = |kind: &PathType| types.get(kind).map(|t| TypeTotal { kind: *kind, paths: t.0, latency: t.1 });
         let types = self.guidance.types().iter().filter_map(total).collect();
         Totals { sources, fewest: fewest.min(most), most, types }
     }
@@ -133,7 +129,7 @@ impl Guide {
                 };
                 match guided {
                     true => self.visit(from, to, &mut |_, ports| see(ports)),
-                    false => see(self.default_path(from, to).ports()),
+                    false => self.default_path(from, to, &mut see),
                 }
                 if longest == bound {
                     return bound;

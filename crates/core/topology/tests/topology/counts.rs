@@ -1,6 +1,6 @@
 //! Sizes of the built topologies against the closed forms of specification 5.1 and 10.6.
 
-use crate::common::{LOWER, UPPER, cables, edges, fat_tree, leaf_spine, make, of_tier, paths_between, switches};
+use crate::common::{LOWER, UPPER, cables, edges, fat_tree, leaf_spine, make, of_tier, switches};
 use anabranch_topology::{LinkClass, NodeId, Routes};
 use anabranch_units::{Rate, Time};
 
@@ -44,7 +44,7 @@ fn three_tiers_of_any_radix() {
         // Leaf 0 and its pod, leaf 0 and all others.
         for other in 1..leaves {
             let expected = if other < half { half } else { half * half };
-            assert_eq!(paths_between(&tree, &routes, leaf(0), leaf(other)), expected, "paths to leaf{other} at {k}");
+            assert_eq!(tree.shortest_paths(&routes, leaf(0), leaf(other)), expected, "paths to leaf{other} at {k}");
             let distance = if other < half { 2 } else { 4 };
             assert_eq!(tree.switch_distance(leaf(0), leaf(other)), distance);
         }
@@ -88,7 +88,7 @@ fn leaf_spine_sizes() {
         }
         let routes = Routes::shortest(&fabric, &[]);
         // Any of the parallel cables up, any of them down.
-        let paths = paths_between(&fabric, &routes, NodeId(fabric.hosts), NodeId(fabric.hosts + 1));
+        let paths = fabric.shortest_paths(&routes, NodeId(fabric.hosts), NodeId(fabric.hosts + 1));
         assert_eq!(paths, spines * parallel * parallel);
         assert_eq!(fabric.oversubscription(), hosts as f64 / (spines * parallel) as f64);
     }

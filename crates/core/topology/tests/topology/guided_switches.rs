@@ -1,8 +1,9 @@
 //! Forwarding by entropy values (specification 8.1).
 
-use crate::common::{arranged, dragonfly, node, pairs, slim_fly};
-use anabranch_topology::{Guide, LinkClass, LinkId, NodeId, Topology};
+use crate::common::{arranged, dragonfly, node, pairs, slim_fly, walk};
+use anabranch_topology::{Guide, GuidedPath, LinkClass, LinkId, NodeId, Topology, virtual_channel};
 use anabranch_units::Time;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn forward(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId, ev: [u16; 2]) -> Vec<LinkId> {
     let (mut at, mut links, mut local) = (from, Vec::new(), false);
@@ -11,7 +12,7 @@ fn forward(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId, ev: [u1
         links.push(link);
         local = topology.link(link).class == LinkClass::Local;
         at = topology.link(link).to;
-        assert!(links.len() <= 5, "{from:?} {to:?} {ev:?}");
+        assert!(links.len() <= usize::from(guide.guidance().virtual_channels()), "{from:?} {to:?} {ev:?}");
     }
     assert_eq!(at, to);
     links
@@ -69,6 +70,50 @@ fn a_switch_and_itself() {
         let [path] = guide.paths(&it, at, at, 4160)[..] else { panic!("one path") };
         assert_eq!((path.ev, path.latency, path.links()), ([0, 0], Time::ZERO, &[][..]));
         assert_eq!(guide.next(at, 0, false, [1, 1], at), None);
+    }
+}
+
+/// Returns `true` if there is a cycle of links (with their virtual channels) that packets hold while they wait for the next.
+fn has_cycle(topology: &Topology, channel: impl Fn(u8) -> u8) -> bool {
+    let guide = topology.guide().unwrap();
+    let mut waits: BTreeMap<(LinkId, u8), BTreeSet<(LinkId, u8)>> = BTreeMap::new();
+    for (from, to) in pairs(topology, 1) {
+        let default = walk(topology, &guide, from, to);
+        let paths: Vec<GuidedPath> = guide.paths(topology, from, to, 4160);
+        for links in paths.iter().map(GuidedPath::links).chain([&default[..]]) {
+            let held: Vec<_> = (0..).zip(links).map(|(hop, link)| (*link, channel(hop))).collect();
+            held.windows(2).for_each(|w| {
+                waits.entry(w[0]).or_default().insert(w[1]);
+            });
+        }
+    }
+    // Links that wait for no other are removed repeatedly; the remaining ones are in cycles.
+    let mut waited_for: BTreeMap<(LinkId, u8), Vec<(LinkId, u8)>> = BTreeMap::new();
+    let mut open: BTreeMap<(LinkId, u8), usize> = waits.iter().map(|(held, next)| (*held, next.len())).collect();
+    for (held, next) in &waits {
+        next.iter().for_each(|n| waited_for.entry(*n).or_default().push(*held));
+    }
+    let mut free: Vec<_> = waited_for.keys().filter(|n| !waits.contains_key(n)).copied().collect();
+    while let Some(done) = free.pop() {
+        for held in waited_for.get(&done).into_iter().flatten() {
+            let left = open.get_mut(held).unwrap();
+            *left -= 1;
+            if *left == 0 {
+                open.remove(held);
+                free.push(*held);
+            }
+        }
+    }
+    !open.is_empty()
+}
+
+#[test]
+fn virtual_channels_prevent_deadlock() {
+    for it in [dragonfly(1, 3, 1), dragonfly(1, 4, 2), slim_fly(3, 1), slim_fly(4, 1), slim_fly(5, 1)] {
+        assert!(has_cycle(&it, |_| 0), "one channel is not enough");
+        assert!(!has_cycle(&it, virtual_channel));
+        let longest = it.guide().unwrap().guidance().types().iter().map(|t| t.local + t.global).max().unwrap();
+        assert_eq!(virtual_channel(longest - 1) + 1, it.guide().unwrap().guidance().virtual_channels());
     }
 }
 

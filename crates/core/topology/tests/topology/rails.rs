@@ -1,6 +1,6 @@
 //! Clos, rail-optimised and rail-only fabrics against counts by hand and a plain breadth-first search.
 
-use crate::common::{LOWER, UPPER, cables, edges, hops_from, live_links, make, of_tier, paths_between, switches};
+use crate::common::{LOWER, UPPER, cables, edges, hops_from, live_links, make, of_tier, switches};
 use anabranch_topology::{NodeId, Rails, Routes, Topology, partition};
 use anabranch_units::{Rate, Time};
 
@@ -55,7 +55,7 @@ fn leaf_r_of_a_pod_connects_nic_r_of_its_servers() {
     // 2 spines with 4 cables each (the default): 2 * 4 * 4.
     let routes = Routes::shortest(&fabric, &[]);
     for (from, to) in [(of(0, 2), of(3, 2)), (of(0, 2), of(0, 3))] {
-        assert_eq!(paths_between(&fabric, &routes, from, to), 32);
+        assert_eq!(fabric.shortest_paths(&routes, from, to), 32);
     }
 }
 
@@ -86,7 +86,7 @@ fn pods_with_spines_of_their_own_meet_at_the_cores() {
     // In the pod over 2 spines; between pods over 2 spines, 2 cores each, 3 cables up and 3 down.
     for (to, hops, paths) in [("leaf1", 2, 2), ("leaf3", 4, 2 * 2 * 9)] {
         assert_eq!(fabric.switch_distance(named("leaf0"), named(to)), hops);
-        assert_eq!(paths_between(&fabric, &routes, named("leaf0"), named(to)), paths);
+        assert_eq!(fabric.shortest_paths(&routes, named("leaf0"), named(to)), paths);
     }
     // A thread gets whole pods.
     let parts = partition(&fabric, 2);
@@ -162,7 +162,7 @@ fn clos_is_oversubscribed_above_its_pods() {
     let routes = Routes::shortest(&fabric, &[]);
     let leaves = edges(&fabric);
     for (to, paths) in [(1, 16), (7, 16)] {
-        assert_eq!(paths_between(&fabric, &routes, leaves[0], leaves[to]), paths);
+        assert_eq!(fabric.shortest_paths(&routes, leaves[0], leaves[to]), paths);
     }
     assert_eq!(fabric.rails, None);
 }

@@ -129,6 +129,7 @@ proptest! {
             path.push(topology.host_uplink(dst).reverse());
         }
         let found = topology.paths(&routes, src, dst, usize::MAX);
+        prop_assert_eq!(topology.shortest_paths(&routes, from, to), expected.len() as u64);
         let port = |link: &LinkId| {
             let from = topology.link(*link).from;
             topology.out_links(from).iter().position(|l| l == link).unwrap()

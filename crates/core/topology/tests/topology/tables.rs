@@ -1,6 +1,6 @@
 //! Tables at relevant sizes and their raw views.
 
-use crate::common::{adjacency, fat_tree, file, leaf_spine, paths_between, switches};
+use crate::common::{adjacency, fat_tree, file, leaf_spine, switches};
 use anabranch_topology::{NodeId, Routes};
 use anabranch_units::{Rate, Serialiser, Time};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn a_long_chain() {
     let text: String = (0..2999).map(|s| format!("{s} {}\n", s + 1)).collect();
     let chain = adjacency(&text, 1);
     let routes = Routes::shortest(&chain, &[]);
-    assert_eq!(paths_between(&chain, &routes, chain.edge_switch(0), chain.edge_switch(2999)), 1);
+    assert_eq!(chain.shortest_paths(&routes, chain.edge_switch(0), chain.edge_switch(2999)), 1);
     assert_eq!(chain.base_path(0, 2999).len(), 2999 + 2);
     let cut = chain.link_named("switch1499->switch1500").unwrap()[0];
     let mut dead = vec![false; chain.links.len()];
@@ -19,8 +19,8 @@ fn a_long_chain() {
     // One direction alone fails: 1,500 switches cannot reach the 1,500 behind it, which still reach them.
     let routes = Routes::shortest(&chain, &dead);
     assert_eq!(routes.unreachable(), 1500 * 1500);
-    assert_eq!(paths_between(&chain, &routes, chain.edge_switch(0), chain.edge_switch(2999)), 0);
-    assert_eq!(paths_between(&chain, &routes, chain.edge_switch(2999), chain.edge_switch(0)), 1);
+    assert_eq!(chain.shortest_paths(&routes, chain.edge_switch(0), chain.edge_switch(2999)), 0);
+    assert_eq!(chain.shortest_paths(&routes, chain.edge_switch(2999), chain.edge_switch(0)), 1);
 }
 
 /// Each diamond in a row doubles the number of paths: 2^70 exceeds 64 bits.
@@ -29,6 +29,9 @@ fn path_counts_do_not_wrap() {
     let text: String =
         (0..70).map(|d| format!("{0} {1} {2}\n{1} {3}\n{2} {3}\n", 3 * d, 3 * d + 1, 3 * d + 2, 3 * d + 3)).collect();
     let row = adjacency(&text, 1);
+    let routes = Routes::shortest(&row, &[]);
+    let paths = |to: u32| row.shortest_paths(&routes, row.edge_switch(0), row.edge_switch(to));
+    assert_eq!((paths(3), paths(3 * 40), paths(3 * 70)), (2, 1 << 40, u64::MAX));
     assert_eq!(row.summary(100, 10).paths.iter().map(|p| p.paths).max(), Some(u64::MAX));
 }
 
@@ -58,7 +61,7 @@ fn wide_switches() {
     assert_eq!((routes.widest(leaf), routes.groups_at(leaf)), (140, 1));
     let positions: Vec<u16> = (0..140).collect();
     assert_eq!(routes.towards(129, 0).positions, positions);
-    assert_eq!(paths_between(&wide, &routes, leaf, NodeId(wide.hosts)), 70 * 2 * 2);
+    assert_eq!(wide.shortest_paths(&routes, leaf, NodeId(wide.hosts)), 70 * 2 * 2);
 }
 
 proptest! {
@@ -133,5 +136,5 @@ fn htsim_bundles_at_the_top() {
     assert_eq!(tree.uplinks, [6, 6]);
     let routes = Routes::shortest(&tree, &[]);
     // 6 aggregation switches, 2 cores each, 3 cables up and 3 down.
-    assert_eq!(paths_between(&tree, &routes, tree.edge_switch(0), tree.edge_switch(431)), 6 * 2 * 3 * 3);
+    assert_eq!(tree.shortest_paths(&routes, tree.edge_switch(0), tree.edge_switch(431)), 6 * 2 * 3 * 3);
 }

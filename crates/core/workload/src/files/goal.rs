@@ -13,7 +13,9 @@ use super::{
     goal_text,
 };
 use crate::{
-    Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, kinds::placement::Placed,
+    Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    flow::plain,
+    jobs::job::{Barrier, GroupedJob},
     traffic::Traffic,
 };
 use anabranch_units::Time;
@@ -117,8 +119,21 @@ impl<'a> Schedule<'a> {
             needed: &needed,
             order: &order,
         };
-        let hosts = (0..ranks).collect();
-        let job = Placed { ranks, concurrent: 1, hosts }.job(1, Time::ZERO, vec![graph.schedule()]);
+        let job = GroupedJob {
+            workload: 0,
+            first: 0,
+            groups: 1,
+            ranks,
+            repetitions: 1,
+            concurrent: 1,
+            start: Time::ZERO,
+            gap: Time::ZERO,
+            compute: Time::ZERO,
+            barrier: Barrier::Rank,
+            hosts: (0..ranks).collect(),
+            schedules: vec![graph.schedule()],
+            collective: None,
+        };
         Ok(Traffic { grouped: Some(job), ..Builder::new(&self, needed, waits).build() })
     }
 

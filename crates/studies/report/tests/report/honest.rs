@@ -452,7 +452,10 @@ fn bins_with_few_flows_have_no_tail() {
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
     // With fewer flows the figure is omitted, and the page states it.
     network(&dir, &SCHEMES[..2], 3, 12);
-    assert!(page(&dir, false).contains("Not drawn: <code>slowdown_by_size</code>: each seed has too few flows for two sizes"));
+    assert!(
+        page(&dir, false)
+            .contains("Not drawn: <code>slowdown_by_size</code>: each seed has too few flows for two sizes")
+    );
 }
 
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {

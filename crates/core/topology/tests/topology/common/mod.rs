@@ -2,9 +2,7 @@
 #![allow(unreachable_pub)]
 
 use anabranch_testkit::set_keys;
-use anabranch_topology::{
-    Guide, LinkClass, LinkId, NodeId, NodeKind, Routes, Topology, TopologyError, TopologyParameters,
-};
+use anabranch_topology::{Guide, LinkClass, LinkId, NodeId, NodeKind, Topology, TopologyError, TopologyParameters};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub const LOWER: LinkClass = LinkClass::Tier { lower: 0 };
@@ -76,12 +74,6 @@ pub fn edges(topology: &Topology) -> Vec<NodeId> {
 
 pub fn switches(topology: &Topology) -> impl Iterator<Item = NodeId> + use<> {
     (topology.hosts..topology.nodes.len() as u32).map(NodeId)
-}
-
-/// Returns the number of shortest paths between two switches with hosts.
-pub fn paths_between(topology: &Topology, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
-    let host_at = |edge| (0..topology.hosts).find(|host| topology.edge_switch(*host) == edge).unwrap();
-    topology.paths(routes, host_at(from), host_at(to), usize::MAX).len() as u64
 }
 
 /// Returns live links between switches by the switch that they leave. Made from `links` alone.
