@@ -139,7 +139,7 @@ def test_colour_belongs_to_the_scheme(comparison: ab.Comparison, sweep: ab.Sweep
     from matplotlib.colors import to_hex
 
     # As in crates/studies/report/src/figures/palette.rs.
-    prime, ecmp = "#0072b2", "#8c8c8c"
+    prime, ecmp = "#0072b2", "#222222"
 
     def colours(figure: ab.plot.Figure) -> list[str]:
         return [to_hex(line.get_color()) for line in figure.axes.get_lines()]
