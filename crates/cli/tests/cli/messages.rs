@@ -153,7 +153,7 @@ fn messages_name_options_and_variables_that_exist() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Every command line that a message of ours proposes with arguments is one, with values for its placeholders.
+/// Every command line that a message proposes with arguments is one, with values for its placeholders.
 #[test]
 fn proposed_command_lines_are_command_lines() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];

@@ -780,4 +780,8 @@ fn a_sweep_concludes() {
     assert!(text.contains("Best: ") && text.contains("of the 7 others (paired t-tests"), "{text}");
     let page = folder.read("out/report.html");
     assert!(page.contains("<code>fabric.ecn_kmin</code> changed nothing"));
+    // Of values without a run nothing is known.
+    folder.line("sweep tiny --over fabric.ecn_kmin=0.2bdp,0.3bdp --schemes ecmp --seeds 1 --task 1/2 --out part");
+    folder.line("report part");
+    assert!(!folder.read("part/report.html").contains("changed nothing"));
 }

@@ -144,7 +144,10 @@ impl<'l> Fabric<'l> {
         for (kind, least, most) in self.oversubscription().into_iter().filter(|(_, _, most)| *most > EVEN) {
             reasons.push(format!("{} are oversubscribed {}", plural(kind, 2).split_off(2), between(least, most)));
         }
-        let cables = |chosen: &dyn Fn(&&LinkPoint) -> bool| self.links.iter().filter(chosen).count().div_ceil(2);
+        let cables = |chosen: &dyn Fn(&&LinkPoint) -> bool| {
+            let ends = |link: &'l LinkPoint| ((&link.from).min(&link.to), (&link.from).max(&link.to), link.parallel);
+            self.links.iter().filter(chosen).map(ends).collect::<BTreeSet<_>>().len()
+        };
         let (failed, slow) = (cables(&|link| link.failed()), cables(&|link| link.has_fault() && !link.failed()));
         let built_slow = cables(&|link| link.rate_bps < self.nominal[&*link.tier] && !link.has_fault());
         let fails =
@@ -169,17 +172,31 @@ impl<'l> Fabric<'l> {
             reasons.push(fails(built_slow, " is slower than its tier", "s are slower than their tier"));
         }
         let to_hosts = self.links.iter().filter(|link| &*link.group == "switch to host");
-        let busiest = to_hosts.filter_map(|link| link.window).fold(0.0, f64::max);
-        if busiest >= BUSY {
+        let busiest = to_hosts.filter_map(|link| link.window).reduce(f64::max);
+        if let Some(busiest) = busiest.filter(|busiest| *busiest >= BUSY) {
             reasons.push(format!("the busiest receiver's link is full ({:.0} %) while flows start", busiest * 100.0));
         }
-        let several = data.schemes.len() > 1;
-        match (reasons.as_slice(), several) {
-            ([], true) => "Nothing in the network is oversubscribed, slow, down or full at a receiver: what flows take beyond their ideal, load balancing and congestion control decide.".into(),
-            ([], false) => "Nothing in the network is oversubscribed, slow, down or full at a receiver: what flows take beyond their ideal, this load balancer and the congestion control decide.".into(),
-            (reasons, _) => format!(
+        if !reasons.is_empty() {
+            return format!(
                 "Not the load balancer alone decides: {}. `--bound` computes what no load balancer can beat.",
                 list(reasons.iter().map(String::as_str).collect())
+            );
+        }
+        // What the rows do not show is no reason, and no denial.
+        let is_flat = self.links.iter().any(|link| link.group.ends_with(" links"));
+        let denied = [
+            (!data.lacks("links", "fault")).then_some("slow or down"),
+            (!is_flat).then_some("oversubscribed"),
+            busiest.map(|_| "full at a receiver"),
+        ];
+        let denied: Vec<&str> = denied.into_iter().flatten().collect();
+        let who = if data.schemes.len() > 1 { "load balancing" } else { "this load balancer" };
+        match denied.is_empty() {
+            true => String::new(),
+            false => format!(
+                "Nothing in the network is {}: what flows take beyond their ideal, {who} and congestion control decide{}.",
+                denied.join(", or "),
+                if is_flat { ", and how the traffic lies on the links between switches" } else { "" }
             ),
         }
     }

@@ -96,8 +96,8 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
     context! { heads => heads, rows => rows, grouped => grouped }
 }
 
-/// Means that differ by less than this share are the same to a reader: none is marked as the lowest.
-const SAME: f64 = 0.01;
+/// Means that all differ by less than this share, 0.1 % as the page rounds it, are the same to a reader: none is marked as the lowest.
+const SAME: f64 = 0.0015;
 
 fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
     let rows: Vec<&ComparisonRow> =

@@ -159,7 +159,7 @@ fn unchanged(sweep: &Sweep, axis: usize) -> Option<String> {
         return None;
     }
     // Runs that differ in this key alone; the effects of keys that change together cannot be separated.
-    let mut groups: BTreeMap<(Vec<&str>, usize, u64), BTreeSet<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Vec<&str>, usize, u64), Vec<&str>> = BTreeMap::new();
     let (mut packets, mut counts) = (0u64, vec![0u64; GOVERNED.len()]);
     let mut known = vec![true; GOVERNED.len()];
     for (run, state) in plan.runs.iter().zip(&sweep.states) {
@@ -167,7 +167,7 @@ fn unchanged(sweep: &Sweep, axis: usize) -> Option<String> {
         let mut others = plan.values(run.point);
         others.remove(axis);
         if !plan.zip {
-            groups.entry((others, run.entry, run.seed)).or_default().insert(fingerprint);
+            groups.entry((others, run.entry, run.seed)).or_default().push(fingerprint);
         }
         packets += totals.data_packets.unwrap_or(0);
         for (number, (_, _, count)) in GOVERNED.iter().enumerate() {
@@ -191,18 +191,22 @@ fn unchanged(sweep: &Sweep, axis: usize) -> Option<String> {
             _ => format!("{count} {what}{s} in {packets} data packets"),
         }
     });
-    let same = groups.values().filter(|prints| prints.len() == 1).count();
+    // Where a value has no finished run, nothing is known.
+    groups.retain(|_, prints| prints.len() == plan.axes[axis].values.len());
+    let is_same = |prints: &Vec<&str>| prints.iter().all(|print| *print == prints[0]);
+    let same = groups.values().filter(|prints| is_same(prints)).count();
     let all = groups.len();
     match (all > 0 && same == all, why) {
         (true, Some(why)) => Some(format!(
             "`{key}` changed nothing: runs that differ in it alone are equal. What it governs hardly happened: {why}."
         )),
         (true, None) => Some(format!("`{key}` changed nothing: runs that differ in it alone are equal, flow by flow.")),
-        (false, Some(why)) => Some(format!("`{key}` could change little: {why}.")),
+        (false, Some(why)) => Some(format!("What `{key}` governs was rare: {why}.")),
         (false, None) if same > 0 => {
             let schemes: BTreeSet<&str> = (0..plan.entries.len())
                 .filter(|entry| {
-                    groups.iter().filter(|((_, of, _), _)| of == entry).all(|(_, prints)| prints.len() == 1)
+                    let mut own = groups.iter().filter(|((_, of, _), _)| of == entry).peekable();
+                    own.peek().is_some() && own.all(|(_, prints)| is_same(prints))
                 })
                 .map(|entry| plan.entries[entry].as_str())
                 .collect();

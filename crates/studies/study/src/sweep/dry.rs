@@ -66,18 +66,17 @@ impl Sweep {
             share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
             started.elapsed() < patience && !interrupted()
         });
-        let mut disk_bytes = None;
-        let stopped = match outcome {
-            Ok(ran) => {
-                let is_whole = !ran.result.interrupted;
-                disk_bytes = is_whole.then(|| parquet_bytes(&ran.result, &ran.meta)).transpose()?;
-                !is_whole
-            }
-            Err(RunError::Interrupted) => true,
+        let ran = match outcome {
+            Ok(ran) => Some(ran),
+            Err(RunError::Interrupted) => None,
             Err(error) => return Err(error),
         };
         let elapsed = started.elapsed().as_secs_f64();
         let memory_bytes = peak_rss_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
+        // After time and memory were measured.
+        let whole = ran.filter(|ran| !ran.result.interrupted);
+        let disk_bytes = whole.as_ref().map(|ran| parquet_bytes(&ran.result, &ran.meta)).transpose()?;
+        let stopped = whole.is_none();
         // Below a hundredth of the flows the share is too coarse; the run then takes at least a hundred times as long.
         let seconds = if stopped { elapsed / f64::max(share, 0.01) } else { elapsed };
         let room = Memory::now().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
