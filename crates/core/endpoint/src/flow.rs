@@ -1,4 +1,4 @@
-use anabranch_lb::{Feedback, HostScheme, Probe, Tag};
+use anabranch_lb::{Feedback, HostScheme, Loss, Probe, Tag};
 use anabranch_transport::{AckOutcome, Reply, Sender, Transport};
 use anabranch_units::Time;
 
@@ -23,6 +23,8 @@ pub struct Flow<T> {
     pub(crate) held_until: Time,
     /// [`Time::MAX`]: none is pending.
     timer_at: Time,
+    /// Time of the scheme's next probe, as it last said.
+    probe_at: Time,
     pub(crate) last_tag: Option<Tag>,
     /// [`Time::MAX`]: none has started.
     pub(crate) last_sent: Time,
@@ -44,6 +46,7 @@ impl<T> Flow<T> {
             eligible_at: now,
             held_until: Time::ZERO,
             timer_at: Time::MAX,
+            probe_at: Time::MAX,
             last_tag: None,
             last_sent: Time::MAX,
             path_switches: 0,
@@ -68,7 +71,7 @@ impl<T> Flow<T> {
     }
 
     /// Handles an ACK. `path_rtt` is the base round trip over the acknowledged packet's path, if known; `measured` its round
-    /// trip, if its time stamp returned; `attribute_loss` is `false` if a trimmed packet carries no information about its path.
+    /// trip, if its time stamp returned; `trim` is the cause of a trimmed packet, `None` if its scheme must not know of it.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn on_ack<S: HostScheme>(
@@ -79,13 +82,13 @@ impl<T> Flow<T> {
         ack: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-        attribute_loss: bool,
+        trim: Option<Loss>,
     ) -> AckOutcome {
         let outcome = self.sender.on_reply(transport, now, ack, path_rtt, measured);
         self.waits = false;
         if outcome.trimmed {
-            if attribute_loss {
-                scheme.on_nack(now, self.scheme_slot, ack.tag);
+            if let Some(cause) = trim {
+                scheme.on_loss(now, self.scheme_slot, ack.tag, cause);
             }
         } else {
             let feedback = Feedback {
@@ -99,7 +102,10 @@ impl<T> Flow<T> {
             };
             scheme.on_ack(now, self.scheme_slot, &feedback);
             if outcome.lost > 0 {
-                scheme.on_nack(now, self.scheme_slot, ack.tag);
+                self.sender.last_lost(outcome.lost, &mut |tag| scheme.on_loss(now, self.scheme_slot, tag, Loss::Gap));
+            }
+            if outcome.refused {
+                scheme.on_loss(now, self.scheme_slot, ack.tag, Loss::Refused);
             }
         }
         outcome
@@ -109,7 +115,7 @@ impl<T> Flow<T> {
     /// and the next is armed after it.
     #[inline]
     pub fn arm(&mut self, transport: &Transport, now: Time) -> Option<Time> {
-        let deadline = self.sender.deadline(transport)?.max(now);
+        let deadline = self.sender.deadline(transport).unwrap_or(Time::MAX).min(self.probe_at).max(now);
         (deadline < self.timer_at).then(|| {
             self.timer_at = deadline;
             deadline
@@ -146,15 +152,20 @@ impl<T> Flow<T> {
 
     /// Returns the next probe that the scheme requests.
     #[inline]
-    pub fn poll_probe<S: HostScheme>(&self, scheme: &mut S, now: Time) -> Option<Probe> {
-        scheme.poll_probe(now, self.scheme_slot)
+    pub fn poll_probe<S: HostScheme>(&mut self, scheme: &mut S, now: Time) -> Option<Probe> {
+        let probe = scheme.poll_probe(now, self.scheme_slot);
+        if probe.is_none() {
+            self.probe_at = scheme.probe_at(self.scheme_slot);
+        }
+        probe
     }
 
-    /// Handles the echo of a probe over the path `tag`; `rtt` is the round trip that a full packet would have measured.
+    /// Handles the echo of a probe over the path `tag`; `rtt` is the round trip that a full packet would have measured, `ecn`
+    /// its mark.
     /// Returns `true` if the scheme holds the flow no longer: the caller offers it to the NIC again.
     #[inline]
-    pub fn on_probe_reply<S: HostScheme>(&mut self, scheme: &mut S, now: Time, tag: Tag, rtt: Time) -> bool {
-        let ends_wait = scheme.on_probe_reply(now, self.scheme_slot, tag, rtt);
+    pub fn on_probe_reply<S: HostScheme>(&mut self, scheme: &mut S, now: Time, tag: Tag, rtt: Time, ecn: bool) -> bool {
+        let ends_wait = scheme.on_probe_reply(now, self.scheme_slot, tag, rtt, ecn);
         if ends_wait {
             self.waits = false;
             // Its entry among the paced flows stays; that time has no effect.

@@ -253,6 +253,7 @@ impl Nic {
                 bytes: segment.payload,
                 retransmission: segment.retransmission,
                 eligible_at: flow.eligible_at,
+                ..Outgoing::first(segment.payload)
             };
             let (tag, requests_ack) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
                 Decision::Send(tag) => (line.tag(&flow.of, tag), false),
@@ -379,7 +380,7 @@ mod tests {
         fn select(&mut self, _: Time, _: u32, packet: &Outgoing) -> Decision {
             if packet.psn == 0 || self.is_answered { Decision::Send(0) } else { Decision::Hold(Time::from_us(1)) }
         }
-        fn on_probe_reply(&mut self, _: Time, _: u32, _: Tag, rtt: Time) -> bool {
+        fn on_probe_reply(&mut self, _: Time, _: u32, _: Tag, rtt: Time, _: bool) -> bool {
             self.is_answered = rtt < Time::MAX;
             self.is_answered
         }
@@ -400,10 +401,10 @@ mod tests {
         assert_eq!((line.sent.len(), nic.paced_until()), (1, Some(Time::from_us(1))));
         // A lost probe changes nothing, a reply lets the flow go on.
         let now = Time::from_ns(20);
-        assert!(!flows[slot].on_probe_reply(&mut line.scheme, now, 0, Time::MAX));
+        assert!(!flows[slot].on_probe_reply(&mut line.scheme, now, 0, Time::MAX, false));
         nic.enter(slot as u32, &mut flows[slot], &transport, now);
         assert_eq!(nic.serve(&mut flows, &transport, &mut line, now, now), None);
-        assert!(flows[slot].on_probe_reply(&mut line.scheme, now, 0, Time::from_ns(10)));
+        assert!(flows[slot].on_probe_reply(&mut line.scheme, now, 0, Time::from_ns(10), false));
         nic.enter(slot as u32, &mut flows[slot], &transport, now);
         assert_eq!(nic.serve(&mut flows, &transport, &mut line, now, now), Some(0));
         let now = Time::from_ns(30);
@@ -448,7 +449,7 @@ mod tests {
         let flow = &mut flows[0];
         assert_eq!(flow.path_switches(), 2);
         let ack = Reply { psn: 0, tag: 0, cumulative: 1, ..Reply::default() };
-        let outcome = flow.on_ack(&transport, &mut line.scheme, Time::from_ns(100), &ack, None, None, true);
+        let outcome = flow.on_ack(&transport, &mut line.scheme, Time::from_ns(100), &ack, None, None, None);
         assert_eq!((outcome.packets, outcome.rtt), (1, Some(Time::from_ns(100))));
         nic.enter(0, flow, &transport, Time::from_ns(100));
         now = Time::from_ns(100);

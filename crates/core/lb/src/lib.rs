@@ -63,6 +63,8 @@ pub struct PathSpace<'a> {
     pub guided: Option<&'a Arc<GuidedPaths>>,
     /// Number of the destination's switch: destinations of one switch share `guided`. 0 without `guided`.
     pub edge: u32,
+    /// Planes: ports of the hosts. With several, `uplinks` begins with their number, and part 0 of a path is its plane. 0 is 1.
+    pub planes: u32,
     /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
 }
@@ -78,6 +80,18 @@ pub struct Outgoing {
     pub retransmission: bool,
     /// Time at which pacing and window first allowed this packet on an idle NIC.
     pub eligible_at: Time,
+    /// Ports of the NIC that are free, one bit each; all bits where it has one port.
+    pub free_ports: u32,
+    /// Time at which the next of the others becomes free.
+    pub port_free_at: Time,
+}
+
+impl Outgoing {
+    /// Creates the first packet of a flow, of `bytes`, at time 0 on a NIC whose ports are free.
+    pub const fn first(bytes: u32) -> Self {
+        let (zero, free_ports) = (Time::ZERO, u32::MAX);
+        Outgoing { psn: 0, bytes, retransmission: false, eligible_at: zero, free_ports, port_free_at: zero }
+    }
 }
 
 /// Decision of a host scheme on a packet's path.
@@ -101,6 +115,19 @@ pub struct Probe {
     pub tag: Tag,
     /// Payload bytes.
     pub bytes: u32,
+}
+
+/// Cause of a packet's loss, as its sender knows it; a timeout has a call of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A switch trimmed it.
+    Trimmed,
+    /// The last switch trimmed it, before a port that all paths share.
+    TrimmedAtLastHop,
+    /// A packet sent later has arrived.
+    Gap,
+    /// It arrived, and the receiver had no memory for it: its path is not at fault.
+    Refused,
 }
 
 /// Counters of schemes; the results contain the sums over all hosts or switches.
@@ -160,20 +187,35 @@ pub trait HostScheme {
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
     /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
-    /// Handles the loss of the packet with this tag: a NACK for its trim, or a later packet with this tag has arrived.
+    /// Handles the loss of the packet with this tag. Schemes that do not tell causes apart implement [`HostScheme::on_nack`].
+    #[inline]
+    fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
+        if cause != Loss::Refused {
+            self.on_nack(now, slot, tag);
+        }
+    }
+    /// Handles the loss of the packet with this tag on its path: it was trimmed, or a packet sent later has arrived.
     fn on_nack(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// Handles the timeout of the packet with this tag.
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// Handles a change of the dead paths (indexed as [`PathSpace::dead`]; empty: none).
     fn on_paths_changed(&mut self, _now: Time, _slot: u32, _dead: &[bool]) {}
-    /// Returns the next probe for the flow in `slot`; called after every acknowledgement until it returns `None`.
+    /// Handles a change of the ports that are down, one bit per plane: the host's own and the receiver's.
+    fn on_ports_changed(&mut self, _now: Time, _slot: u32, _local: u32, _remote: u32) {}
+    /// Returns the next probe for the flow in `slot`; called until it returns `None` after every
+    /// acknowledgement, reply to a probe and timer of the flow, and at [`HostScheme::probe_at`].
     fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
         None
     }
+    /// Returns the time at which it must be asked for probes again, acknowledgements or not; [`Time::MAX`]: never.
+    #[inline]
+    fn probe_at(&self, _slot: u32) -> Time {
+        Time::MAX
+    }
     /// Handles the reply to a probe. `rtt` is corrected for serialisation to that of a full data packet;
-    /// [`Time::MAX`]: the network reported the probe as lost. Returns `true` if the flow need no longer wait
+    /// [`Time::MAX`]: the network reported the probe as lost. `ecn`: the probe was marked. Returns `true` if the flow need no longer wait
     /// ([`Decision::Hold`], [`Decision::Wait`]): the scheme is called again.
-    fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) -> bool {
+    fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time, _ecn: bool) -> bool {
         false
     }
     /// Returns its counters.

@@ -1,7 +1,7 @@
 //! Record of the calls to a host scheme. A fresh scheme with the same seed receives them too and must return the same.
 
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, SchemeCounters, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, SchemeCounters, Tag,
     registry::{Host, HostParameters},
 };
 use anabranch_units::Time;
@@ -93,8 +93,8 @@ impl HostScheme for Recorded {
     fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
         self.both(|scheme| scheme.on_ack(now, slot, feedback));
     }
-    fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
-        self.both(|scheme| scheme.on_nack(now, slot, tag));
+    fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
+        self.both(|scheme| scheme.on_loss(now, slot, tag, cause));
     }
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         self.both(|scheme| scheme.on_timeout(now, slot, tag));
@@ -102,14 +102,20 @@ impl HostScheme for Recorded {
     fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
         self.both(|scheme| scheme.on_paths_changed(now, slot, dead));
     }
+    fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
+        self.both(|scheme| scheme.on_ports_changed(now, slot, local, remote));
+    }
     fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
         let probe = self.both(|scheme| scheme.poll_probe(now, slot));
         self.write(Call::PollProbe(probe));
         probe
     }
-    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
+    fn probe_at(&self, slot: u32) -> Time {
+        self.scheme.probe_at(slot)
+    }
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
         self.write(Call::ProbeReply(rtt));
-        self.both(|scheme| scheme.on_probe_reply(now, slot, tag, rtt))
+        self.both(|scheme| scheme.on_probe_reply(now, slot, tag, rtt, ecn))
     }
     fn counters(&self) -> SchemeCounters {
         self.scheme.counters()

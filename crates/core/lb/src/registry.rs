@@ -17,7 +17,7 @@ pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Outgoing,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
     PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
@@ -99,7 +99,11 @@ macro_rules! host_schemes {
             }
             #[inline]
             fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
-                match self { $(Self::$scheme(s) => s.on_nack(now, slot, tag),)* Self::Recorded(s) => s.on_nack(now, slot, tag) }
+                self.on_loss(now, slot, tag, Loss::Trimmed);
+            }
+            #[inline]
+            fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
+                match self { $(Self::$scheme(s) => s.on_loss(now, slot, tag, cause),)* Self::Recorded(s) => s.on_loss(now, slot, tag, cause) }
             }
             #[inline]
             fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
@@ -109,12 +113,19 @@ macro_rules! host_schemes {
             fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
                 match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* Self::Recorded(s) => s.on_paths_changed(now, slot, dead) }
             }
+            fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
+                match self { $(Self::$scheme(s) => s.on_ports_changed(now, slot, local, remote),)* Self::Recorded(s) => s.on_ports_changed(now, slot, local, remote) }
+            }
             #[inline]
             fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
                 match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* Self::Recorded(s) => s.poll_probe(now, slot) }
             }
-            fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
-                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt) }
+            #[inline]
+            fn probe_at(&self, slot: u32) -> Time {
+                match self { $(Self::$scheme(s) => s.probe_at(slot),)* Self::Recorded(s) => s.probe_at(slot) }
+            }
+            fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
+                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt, ecn),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt, ecn) }
             }
             fn counters(&self) -> SchemeCounters {
                 match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
@@ -199,6 +210,7 @@ host_schemes! {
     hf2t Hf2t Hf2tParameters,
     qp_spray QpSpray QpSprayParameters,
     flicr Flicr FlicrParameters,
+    mrc Mrc MrcParameters,
     spritz_scout SpritzScout SpritzScoutParameters,
     spritz_spray SpritzSpray SpritzSprayParameters,
     spritz_coarse SpritzCoarse SpritzCoarseParameters,
@@ -237,7 +249,10 @@ impl HostParameters {
             )));
         }
         if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || PathEncoding::new(uplinks).is_some() {
-            return Ok(());
+            return self
+                .capabilities()
+                .check_paths(uplinks, 1)
+                .map_err(|invalid| SchemeError::Invalid { scheme, invalid });
         }
         Err(SchemeError::Unfit(format!(
             "host scheme `{scheme}` names at most {MAX_PATHS} paths over {MAX_PARTS} tiers; this topology has {paths} over {}",

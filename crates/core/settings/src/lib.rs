@@ -12,7 +12,7 @@ mod within;
 
 pub use nearest::{nearest, nearest_few};
 pub use registry::{About, Each, Named, Registry, Unknown};
-pub use setting::{Auto, ControlOr, InvalidValue, Never, Raw, Seed, Setting};
+pub use setting::{Auto, ControlOr, InvalidValue, Never, OnceOr, Raw, RotationOr, Seed, Setting};
 pub use value_schema::ValueSchema;
 pub use within::{Bounded, Bounds, Within};
 

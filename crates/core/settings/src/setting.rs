@@ -393,6 +393,10 @@ word_or! {
     Auto, Auto, "auto";
     /// `"never"`, or a value (usually a time).
     Never, Never, "never";
+    /// `"once"` (one time) or a value.
+    OnceOr, Once, "once";
+    /// `"rotation"` (the rest of a rotation) or a value.
+    RotationOr, Rotation, "rotation";
     /// `"control"` (as control packets) or a value.
     ControlOr, Control, "control";
 }

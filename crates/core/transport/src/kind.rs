@@ -177,6 +177,9 @@ pub trait Sending: Clone + Debug {
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> AckOutcome;
+    /// Passes the tags of the `count` packets that were declared lost last to `lost`.
+    #[inline]
+    fn last_lost(&self, _count: u32, _lost: &mut impl FnMut(u32)) {}
     /// Time at which [`Sending::on_timer`] is due, maybe early, never late; `None` if nothing is in flight.
     fn deadline(&self, config: &Self::Config) -> Option<Time>;
     /// Handles the timer; passes PSN and tag of each packet declared lost to `timed_out`.

@@ -167,6 +167,10 @@ calls! { pub Receiver, Receiving, Transport, self:
 }
 
 impl Sender {
+    /// See [`Sending::last_lost`].
+    pub fn last_lost(&self, count: u32, lost: &mut impl FnMut(u32)) {
+        of!(self, Sender(sender) => sender.last_lost(count, lost));
+    }
     /// See [`Sending::new`].
     pub fn new(transport: &Transport, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
         made!(transport, Transport(config) => Sender(Sending::new(config, rate, base_rtt, size, now)))

@@ -65,8 +65,11 @@ pub struct AckOutcome {
     pub packets: u32,
     /// Payload bytes newly acknowledged.
     pub bytes: u64,
-    /// Packets declared lost because this one, of the same tag and sent later, has arrived.
+    /// Packets declared lost because this one, sent later, has arrived; [`Sending::last_lost`](crate::Sending::last_lost) has their
+    /// tags.
     pub lost: u32,
+    /// The packet arrived, and the receiver had no memory for it.
+    pub refused: bool,
     /// Everything is acknowledged.
     pub done: bool,
 }

@@ -13,6 +13,7 @@ use crate::{
     stream::{Completed, Cost, Incoming, Limits, Stored},
     transmissions::Transmissions,
 };
+use anabranch_lb::Loss;
 use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::cmp::Reverse;
@@ -91,9 +92,11 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
         Packet::Ack { stream, ack, transmission, held, .. } => {
             on_ack(state, now, peer, stream, &ack, (transmission, held), arrival.label);
         }
-        Packet::Probe { probe, .. } => {
-            state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
-        }
+        Packet::Probe { probe, .. } => state.send_control(
+            peer,
+            arrival.label,
+            Control::Echo { probe: ProbeHeader { ecn: arrival.ecn, ..probe }, arrived: arrival.at },
+        ),
         Packet::Echo { echo, .. } => on_echo(state, now, peer, &echo),
         Packet::Bye { proof, stalled, part, streams, .. } => on_bye(state, now, peer, (proof, stalled, part), streams),
     }
@@ -294,7 +297,7 @@ fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sen
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let flow = &mut state.flows[slot as usize];
     let scheme = state.balancer.scheme_mut();
-    let outcome = flow.on_ack(transport, scheme, now, ack, None, rtt, true);
+    let outcome = flow.on_ack(transport, scheme, now, ack, None, rtt, Some(Loss::Trimmed));
     state.counters.overtaken += u64::from(outcome.lost);
     let cumulative = flow.sender.cumulative();
     if let Some(watched) = &mut flow.of.watched {
@@ -347,8 +350,10 @@ fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {
         let rtt =
             state.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.base_rtt_shift().adjust(rtt));
         // A flow that its scheme no longer holds is offered to the NIC again.
-        state.flows[slot as usize].on_probe_reply(state.balancer.scheme_mut(), now, echo.tag, rtt);
+        state.flows[slot as usize].on_probe_reply(state.balancer.scheme_mut(), now, echo.tag, rtt, echo.ecn);
+        transmit::send_probes(state, slot, now);
         state.offer(slot, now);
+        state.arm(slot, now);
     }
 }
 

@@ -272,7 +272,7 @@ pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, 
         }
         Control::Probe { stream, tag, size, .. } => {
             let transmission = note_probe(state, peer, stream, now, size);
-            let probe = ProbeHeader { stream, tag, transmission, held: Time::ZERO };
+            let probe = ProbeHeader { stream, tag, transmission, ..ProbeHeader::default() };
             header::probe(out, connection, &probe, size);
         }
         Control::Echo { probe, arrived } => {
@@ -299,6 +299,8 @@ fn note_probe(state: &mut State, peer: u32, stream: u32, now: Time, size: usize)
 pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
     let flow = &state.flows[slot as usize];
     let (peer, stream) = (flow.of.peer, flow.of.stream);
+    // As data, which it waits with.
+    let ecn = state.peer(peer).is_some_and(|known| known.uses_ecn(&state.settings));
     while let Some(probe) = state.flows[slot as usize].poll_probe(state.balancer.scheme_mut(), now) {
         let requested = state.settings.probe_datagram(probe.bytes);
         // A probe without a base round trip of its size measures nothing: another scheme may have been in use at calibration.
@@ -308,6 +310,6 @@ pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
         let label = state.label(slot, probe.tag);
         state.counters.probes += 1;
         state.counters.probe_bytes += size as u64 + state.settings.overhead;
-        state.send_control(peer, label, Control::Probe { stream, tag: probe.tag, size, ecn: false });
+        state.send_control(peer, label, Control::Probe { stream, tag: probe.tag, size, ecn });
     }
 }

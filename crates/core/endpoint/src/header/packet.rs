@@ -106,7 +106,7 @@ pub struct Data {
 }
 
 /// A probe, or its echo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeHeader {
     /// Stream whose scheme sends it; `u32::MAX`: the endpoint itself, for the base round trip.
     pub stream: u32,
@@ -116,6 +116,8 @@ pub struct ProbeHeader {
     pub transmission: u32,
     /// Of an echo: time that it was held.
     pub held: Time,
+    /// Of an echo: the probe was marked.
+    pub ecn: bool,
 }
 
 /// A decoded datagram.
@@ -412,14 +414,15 @@ impl<'a> Packet<'a> {
             }
             PROBE => {
                 let (stream, tag, transmission) = (from.u32(), from.u32(), from.u32());
-                Packet::Probe { connection, probe: ProbeHeader { stream, tag, transmission, held: Time::ZERO } }
+                Packet::Probe { connection, probe: ProbeHeader { stream, tag, transmission, ..ProbeHeader::default() } }
             }
             ECHO => {
                 if datagram.len() != end {
                     return Err(DecodeError::Length);
                 }
                 let (stream, tag, transmission, held) = (from.u32(), from.u32(), from.u32(), from.held());
-                Packet::Echo { connection, echo: ProbeHeader { stream, tag, transmission, held } }
+                let ecn = flags & ECN != 0;
+                Packet::Echo { connection, echo: ProbeHeader { stream, tag, transmission, held, ecn } }
             }
             BYE if datagram.len() == end => {
                 let (proof, passes, fails) = (from.u64(), from.u16().into(), from.u16().into());

@@ -70,10 +70,10 @@ proptest! {
         let read = Packet::Ack { connection, stream, ack: reply, transmission, held };
         prop_assert_eq!(Packet::decode(&out), Ok(read));
 
-        let (sent_probe, size) = (ProbeHeader { stream, tag, transmission, held: Time::ZERO }, 500 + small / 2);
+        let (sent_probe, size) = (ProbeHeader { stream, tag, transmission, ..ProbeHeader::default() }, 500 + small / 2);
         probe(&mut out, connection, &sent_probe, usize::from(size));
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Probe { connection, probe: sent_probe }));
-        let back = ProbeHeader { held, ..sent_probe };
+        let back = ProbeHeader { held, ecn: flags[1], ..sent_probe };
         echo(&mut out, connection, &back);
         prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO_BYTES));
         let stalled = flags[0].then_some(Sizes { passes: u32::from(small), fails: offset & 0xffff });
@@ -136,7 +136,7 @@ fn any_bit_error_is_detected() {
         max_message: 7,
     };
     let reply = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
-    let probe_of = ProbeHeader { stream: 1, tag: 2, transmission: 4, held: Time::from_ns(5) };
+    let probe_of = ProbeHeader { stream: 1, tag: 2, transmission: 4, held: Time::from_ns(5), ecn: true };
     let mut all = vec![Vec::new(); 8];
     data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));
     all[0].extend_from_slice(&payload);

@@ -112,7 +112,7 @@ pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &ProbeHeader, size: usiz
 
 /// Writes the echo of a probe.
 pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
-    begin(out, ECHO, 0, connection);
+    begin(out, ECHO, if echo.ecn { ECN } else { 0 }, connection);
     put(out, echo.stream.to_be_bytes());
     put(out, echo.tag.to_be_bytes());
     put(out, echo.transmission.to_be_bytes());

@@ -126,7 +126,13 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
         }
         3 => {
             let (stream, tag) = (number(draws) as u32, number(draws) as u32);
-            let probe = ProbeHeader { stream, tag, transmission: number(draws) as u32, held: time(draws) };
+            let probe = ProbeHeader {
+                stream,
+                tag,
+                transmission: number(draws) as u32,
+                held: time(draws),
+                ecn: number(draws) % 2 == 0,
+            };
             if draws.chance(1, 2) { header::probe(out, ours, &probe, 30) } else { header::echo(out, ours, &probe) }
         }
         _ => {

@@ -367,7 +367,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
     let (greedy, honest) = (address(1, 7000), address(2, 7000));
     let (one, two) = (server.accept(greedy, &greeting(5, 6)), server.accept(honest, &greeting(5, 6)));
     let mut out = Vec::new();
-    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
+    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, ..ProbeHeader::default() };
     for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
         header::probe(&mut out, ours, &probe, 100);
         for _ in 0..count {
@@ -389,7 +389,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
 
 /// Returns one datagram of every kind with the connection number `ours`.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
-    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
+    let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, ..ProbeHeader::default() };
     let ack = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();

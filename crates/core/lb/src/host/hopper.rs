@@ -482,7 +482,7 @@ impl HostScheme for Hopper {
         Some(Probe { tag, bytes: self.parameters.probe_payload()? })
     }
 
-    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, _ecn: bool) -> bool {
         let Some(flow) = self.flows.get(slot) else { return false };
         if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
             probed.result = Some((rtt, now));
@@ -549,8 +549,8 @@ mod tests {
         assert!(asked[0] != asked[1] && !asked.contains(&old));
         ack(&mut s, 20.0, old, 13.5);
         assert!(probes(&mut s, 20.0).is_empty(), "once per epoch");
-        s.on_probe_reply(us(28.0), 0, asked[0], us(9.0));
-        s.on_probe_reply(us(31.0), 0, asked[1], us(12.0));
+        s.on_probe_reply(us(28.0), 0, asked[0], us(9.0), false);
+        s.on_probe_reply(us(31.0), 0, asked[1], us(12.0), false);
         // 15 us, above 14, of a packet sent at 17 us: still the same epoch. The best probed path has 9 us, below 80 % of
         // 15 = 12. The line through 9, 13, 13.5, 15 rises by (4 * 85 - 6 * 50.5) / (4 * 14 - 36) = 1.85 us per packet from
         // 9.85 us; ten packets on it gives 9.85 + 13 * 1.85 = 33.9 us: the move waits for 33.9 - 9 = 24.9 us.
@@ -604,7 +604,7 @@ mod tests {
             let old = path(&mut s, 0.0);
             ack(&mut s, 20.0, old, 15.0);
             let asked = probes(&mut s, 20.0);
-            s.on_probe_reply(us(30.0), 0, asked[0], us(10.0));
+            s.on_probe_reply(us(30.0), 0, asked[0], us(10.0), false);
             ack(&mut s, 40.0, old, 19.9);
             assert!(s.flows.get(0).unwrap().path == old, "a new epoch, whose probes are on their way");
             ack(&mut s, 41.0, old, 21.0);
@@ -624,7 +624,7 @@ mod tests {
         };
         ack(&mut s, 15.0, 15.0, 20);
         let asked = probes(&mut s, 15.0);
-        s.on_probe_reply(us(24.0), 0, asked[0], us(9.0));
+        s.on_probe_reply(us(24.0), 0, asked[0], us(9.0), false);
         ack(&mut s, 25.0, 15.0, 20);
         // The move waits for 15 - 9 = 6 us, until 31 us.
         assert_eq!(ask(&mut s, 25.0, 40), Decision::Send(asked[0]));
@@ -654,7 +654,7 @@ mod tests {
             let old = path(&mut s, 0.0);
             ack(&mut s, 20.0, old, 20.0);
             let asked = probes(&mut s, 20.0);
-            s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
+            s.on_probe_reply(us(20.5), 0, asked[0], us(10.0), false);
             ack(&mut s, 21.0, old, 21.0);
             ack(&mut s, 22.0, old, 22.0);
             (s, old, asked[0])
@@ -688,7 +688,7 @@ mod tests {
         let old = path(&mut s, 0.0);
         ack(&mut s, 10.0, old, 13.0);
         let asked = probes(&mut s, 10.0);
-        s.on_probe_reply(us(20.0), 0, asked[0], us(18.0));
+        s.on_probe_reply(us(20.0), 0, asked[0], us(18.0), false);
         // 22 us is above 20 (2.5x), but 18 is not below 17.6 (80 %): no move, and the chance of this epoch is used up.
         ack(&mut s, 21.0, old, 22.0);
         assert_eq!(path(&mut s, 21.0), old);
@@ -698,14 +698,14 @@ mod tests {
         ack(&mut s, 53.0, old, 40.0);
         assert_eq!(path(&mut s, 53.0), old);
         let asked = probes(&mut s, 53.0);
-        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
+        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0), false);
         ack(&mut s, 55.0, old, 40.0);
         assert!(matches!(select(&mut s, 55.0), Decision::Hold(_)));
         let mut s = hopper(HopperParameters { consume_on_no_result: true, ..Default::default() });
         let old = path(&mut s, 0.0);
         ack(&mut s, 53.0, old, 40.0);
         let asked = probes(&mut s, 53.0);
-        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
+        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0), false);
         ack(&mut s, 55.0, old, 40.0);
         assert_eq!(path(&mut s, 55.0), old);
     }
@@ -735,19 +735,20 @@ mod tests {
         let (mut s, _, asked) = start(chunks_of_ten(), 40.0);
         assert_eq!(asked.len(), 2);
         assert!(held(ask(&mut s, 40.0, 10)));
-        assert!(!s.on_probe_reply(us(52.0), 0, asked[0], us(12.0)), "the second is out");
+        assert!(!s.on_probe_reply(us(52.0), 0, asked[0], us(12.0), false), "the second is out");
         assert!(held(ask(&mut s, 52.0, 10)));
-        assert!(s.on_probe_reply(us(60.0), 0, asked[1], us(9.0)), "both are there: the flow goes on");
+        assert!(s.on_probe_reply(us(60.0), 0, asked[1], us(9.0), false), "both are there: the flow goes on");
         assert_eq!(ask(&mut s, 60.0, 10), Decision::Send(asked[1]), "the better of the two");
 
         // A lost probe: what is known when no reply can help any more decides.
         let (mut s, _, asked) = start(chunks_of_ten(), 40.0);
-        s.on_probe_reply(us(52.0), 0, asked[0], us(12.0));
+        s.on_probe_reply(us(52.0), 0, asked[0], us(12.0), false);
         assert_eq!(ask(&mut s, due + 0.001, 10), Decision::Send(asked[0]));
         // The network reports both as lost: nothing to wait for, nowhere to go.
         let (mut s, old, asked) = start(chunks_of_ten(), 40.0);
         assert!(
-            !s.on_probe_reply(us(45.0), 0, asked[0], Time::MAX) && s.on_probe_reply(us(46.0), 0, asked[1], Time::MAX)
+            !s.on_probe_reply(us(45.0), 0, asked[0], Time::MAX, false)
+                && s.on_probe_reply(us(46.0), 0, asked[1], Time::MAX, false)
         );
         assert_eq!(ask(&mut s, 46.0, 10), Decision::Send(old));
         // 15 us are above 1.5 x 8.7488 and below 2.5 x: probes, but no move that could wait for them.
@@ -771,13 +772,13 @@ mod tests {
         done(&mut s, 15.0, 10);
         assert_eq!(s.poll_probe(us(15.0), 0).map(|p| p.bytes), Some(10_000));
         let asked = probes(&mut s, 15.0);
-        s.on_probe_reply(us(24.0), 0, asked[0], us(8.0));
+        s.on_probe_reply(us(24.0), 0, asked[0], us(8.0), false);
         assert_eq!(ask(&mut s, 24.0, 10), Decision::Send(old));
         // 40 us for the next chunk: probes again. The first good result moves the flow, between chunks.
         done(&mut s, 64.0, 20);
         assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);
-        s.on_probe_reply(us(72.0), 0, again[0], us(8.0));
+        s.on_probe_reply(us(72.0), 0, again[0], us(8.0), false);
         assert_eq!(ask(&mut s, 72.0, 29), Decision::SendWithAckRequest(old));
         done(&mut s, 304.0, 30);
         assert_eq!(ask(&mut s, 304.0, 30), Decision::Send(again[0]));

@@ -13,6 +13,7 @@ mod history;
 pub(crate) mod hopper;
 pub(crate) mod mixed;
 pub(crate) mod mp_ev;
+pub(crate) mod mrc;
 pub(crate) mod ops;
 pub(crate) mod plb;
 pub(crate) mod prime;
@@ -73,7 +74,7 @@ pub(crate) mod testing {
     }
 
     pub(crate) fn packet(psn: u64, eligible_at: Time) -> Outgoing {
-        Outgoing { psn, bytes: 4096, retransmission: false, eligible_at }
+        Outgoing { psn, eligible_at, ..Outgoing::first(4096) }
     }
 
     pub(crate) fn us(time: f64) -> Time {

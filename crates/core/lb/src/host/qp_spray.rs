@@ -119,9 +119,7 @@ mod tests {
         let p = QpSprayParameters { chunk: Bytes(40_960), qps: 2, outstanding: 1, ..Default::default() };
         let mut s = QpSpray::new(p, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
-        let ask = |s: &mut QpSpray, psn| {
-            s.select(Time::ZERO, 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: Time::ZERO })
-        };
+        let ask = |s: &mut QpSpray, psn| s.select(Time::ZERO, 0, &Outgoing { psn, ..Outgoing::first(4096) });
         let first = ask(&mut s, 0);
         assert!((1..9).all(|psn| ask(&mut s, psn) == first));
         let asks =

@@ -19,6 +19,9 @@ impl<T> Slots<T> {
     pub(crate) fn get(&mut self, slot: u32) -> Option<&mut T> {
         self.0.get_mut(slot as usize)?.as_mut()
     }
+    pub(crate) fn peek(&self, slot: u32) -> Option<&T> {
+        self.0.get(slot as usize)?.as_ref()
+    }
     pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         self.0.get_mut(slot as usize)?.take()
     }

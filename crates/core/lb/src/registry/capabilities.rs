@@ -63,9 +63,23 @@ pub trait SchemeCapabilities {
         None
     }
 
+    /// Returns `true` if each probe of a host scheme is a queue pair until its reply.
+    fn probes_are_queue_pairs(&self) -> bool {
+        true
+    }
+
     /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].
     fn profiles_ports(&self) -> bool {
         false
+    }
+
+    /// Checks that the values that a host scheme's parameters state lead over paths of a fabric with these uplinks per tier, leaf
+    /// first.
+    ///
+    /// # Errors
+    /// [`Invalid`] for the first value that leads nowhere.
+    fn check_paths(&self, _uplinks: &[u32], _planes: u32) -> Result<(), Invalid> {
+        Ok(())
     }
 
     /// Returns the parameters that have no effect beside the others, each with the setting that is the reason.

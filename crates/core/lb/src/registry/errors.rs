@@ -1,7 +1,7 @@
 //! Errors in the name of a scheme, a pair of schemes, or a parameter.
 
 use anabranch_settings::Unknown;
-use std::fmt::Display;
+use std::{borrow::Cow, fmt::Display};
 use thiserror::Error;
 
 /// A parameter is outside its limits.
@@ -13,16 +13,26 @@ pub struct Invalid {
     /// Value found.
     pub found: String,
     /// Allowed values.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
 }
 
 impl Invalid {
+    /// Creates the error.
+    pub fn new(key: &'static str, found: impl Display, expected: impl Into<Cow<'static, str>>) -> Self {
+        Invalid { key, found: found.to_string(), expected: expected.into() }
+    }
+
     /// Rejects a value that is not `valid`.
     ///
     /// # Errors
     /// The value is not valid.
-    pub fn unless(valid: bool, key: &'static str, found: impl Display, expected: &'static str) -> Result<(), Self> {
-        if valid { Ok(()) } else { Err(Invalid { key, found: found.to_string(), expected }) }
+    pub fn unless(
+        valid: bool,
+        key: &'static str,
+        found: impl Display,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> Result<(), Self> {
+        if valid { Ok(()) } else { Err(Invalid::new(key, found, expected)) }
     }
 }
 

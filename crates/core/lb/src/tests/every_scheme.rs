@@ -1,7 +1,7 @@
 //! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Loss, Outgoing,
     PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
     host::testing::flow,
     registry::{Host, HostParameters, PacketScope, SwitchParameters, TagKind},
@@ -20,17 +20,18 @@ enum Event {
     Close { slot: u32 },
     Select { slot: u32 },
     Ack { slot: u32, tag: u32, ecn: bool, rtt: Option<u64>, cumulative: u64, more: u64 },
-    Nack { slot: u32, tag: u32 },
+    Nack { slot: u32, tag: u32, cause: Loss },
     Timeout { slot: u32, tag: u32 },
     Paths { slot: u32, dead: u32 },
     Poll { slot: u32 },
-    Reply { slot: u32, tag: u32, rtt: u64 },
+    Reply { slot: u32, tag: u32, rtt: u64, ecn: bool },
     Wait(u64),
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let slot = 0..SLOTS;
     let tag = prop_oneof![8 => 0u32..64, 1 => any::<u32>()];
+    let cause = prop::sample::select(vec![Loss::Trimmed, Loss::TrimmedAtLastHop, Loss::Gap, Loss::Refused]);
     let ack = (0..SLOTS, tag.clone(), any::<bool>(), prop::option::of(0..100_000_000u64), 0..500u64, 0..100u64);
     prop_oneof![
         2 => (slot.clone(), 0..SHAPES.len(), any::<u64>(), any::<u32>())
@@ -38,11 +39,12 @@ fn event() -> impl Strategy<Value = Event> {
         1 => slot.clone().prop_map(|slot| Event::Close { slot }),
         20 => slot.clone().prop_map(|slot| Event::Select { slot }),
         10 => ack.prop_map(|(slot, tag, ecn, rtt, cumulative, more)| Event::Ack { slot, tag, ecn, rtt, cumulative, more }),
-        5 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Nack { slot, tag }),
+        5 => (slot.clone(), tag.clone(), cause).prop_map(|(slot, tag, cause)| Event::Nack { slot, tag, cause }),
         2 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Timeout { slot, tag }),
         1 => (slot.clone(), any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
         4 => slot.clone().prop_map(|slot| Event::Poll { slot }),
-        4 => (slot.clone(), tag.clone(), 0..100_000_000u64).prop_map(|(slot, tag, rtt)| Event::Reply { slot, tag, rtt }),
+        4 => (slot.clone(), tag.clone(), 0..100_000_000u64, any::<bool>())
+            .prop_map(|(slot, tag, rtt, ecn)| Event::Reply { slot, tag, rtt, ecn }),
         4 => prop_oneof![0..20_000_000u64, 0..20_000_000_000u64].prop_map(Event::Wait),
     ]
 }
@@ -99,8 +101,7 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                 shapes[slot as usize] = None;
             }
             Event::Select { slot } => {
-                let packet =
-                    Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0, eligible_at: Time::ZERO };
+                let packet = Outgoing { psn: i as u64, retransmission: i % 7 == 0, ..Outgoing::first(4096) };
                 let decision = host.select(now, slot, &packet);
                 if let Decision::Send(tag) | Decision::SendWithAckRequest(tag) = decision {
                     sent_last[slot as usize] = tag;
@@ -115,7 +116,7 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                     Feedback { tag, ecn, rtt, packets: 1, bytes: 4096, cumulative, next_psn: cumulative + more };
                 host.on_ack(now, slot, &feedback);
             }
-            Event::Nack { slot, tag } => host.on_nack(now, slot, echo(tag)),
+            Event::Nack { slot, tag, cause } => host.on_loss(now, slot, echo(tag), cause),
             Event::Timeout { slot, tag } => host.on_timeout(now, slot, echo(tag)),
             Event::Paths { slot, dead } => {
                 let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);
@@ -131,10 +132,10 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                     sent += 1;
                 }
             }
-            Event::Reply { slot, tag, rtt } => {
+            Event::Reply { slot, tag, rtt, ecn } => {
                 // Of a probe in flight if there is one; else of an earlier flow in this slot, or noise.
                 let tag = probes[slot as usize].pop().unwrap_or_else(|| echo(tag));
-                host.on_probe_reply(now, slot, tag, Time::from_ps(rtt));
+                host.on_probe_reply(now, slot, tag, Time::from_ps(rtt), ecn);
             }
             Event::Wait(ps) => now += Time::from_ps(ps),
         }

@@ -180,7 +180,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                         Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64)
                     };
                     let rtt = took.map_or(Time::MAX, scaled);
-                    if self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt) {
+                    if self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt, false) {
                         (stream.hold_until, stream.waits) = (Time::ZERO, false);
                     }
                 }
@@ -339,8 +339,12 @@ impl<P: ChunkPath> ChunkDriver<P> {
             let tag = match stream.chosen {
                 Some((_, tag)) => tag,
                 None => {
-                    let outgoing =
-                        Outgoing { psn, bytes: pending.bytes, retransmission: pending.tries > 0, eligible_at: now };
+                    let outgoing = Outgoing {
+                        psn,
+                        retransmission: pending.tries > 0,
+                        eligible_at: now,
+                        ..Outgoing::first(pending.bytes)
+                    };
                     match self.balancer.scheme_mut().select(now, measured.slot, &outgoing) {
                         Decision::Send(tag) | Decision::SendWithAckRequest(tag) => {
                             stream.choose(psn, pending, tag, chunk);

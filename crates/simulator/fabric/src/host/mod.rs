@@ -16,7 +16,7 @@ use crate::{
     context::Ctx,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::{Record, Waits},
-    packet::{Kind, LAST_HOP, Packet},
+    packet::{Kind, LAST_HOP, MARKED, Packet},
     plan::Plan,
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
@@ -53,7 +53,8 @@ impl Hosts {
             Kind::Probe => {
                 let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
                 // Word 4 has the course of the way out (the first words the time of sending).
-                let mut reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                let (payload, flags) = (packet.payload, packet.flags & MARKED);
+                let mut reply = Packet { head: packet.head, payload, flags, ..reply };
                 reply.head.0[4] = 0;
                 return self.nics.send_control(cx, host, id, reply);
             }

@@ -4,7 +4,8 @@ use super::{nic::Nics, sender::Senders};
 use crate::{
     context::Ctx,
     ids::{HostId, Slot},
-    packet::{Kind, Packet},
+    packet::{Kind, MARKED, Packet},
+    plan::Plan,
 };
 use anabranch_lb::Probe;
 use anabranch_units::Time;
@@ -21,21 +22,29 @@ impl Senders {
         let rtt = Time::from_ps(cx.now - packet.head.wide(0)) + longer;
         nics.catch_up(cx, host);
         let Some(flow) = nics.flows.get_mut(slot.at()) else { return };
-        flow.of.pairs -= 1;
-        cx.nics.close(host, 1);
+        let pairs = pairs(plan, flow.of.balancer);
+        flow.of.pairs -= pairs;
+        cx.nics.close(host, pairs);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        if flow.on_probe_reply(scheme, Time::from_ps(cx.now), packet.tag, rtt) {
+        if flow.on_probe_reply(scheme, Time::from_ps(cx.now), packet.tag, rtt, packet.flags & MARKED != 0) {
             nics.resume(cx, slot);
         }
+        explore(nics, cx, host, slot);
+        nics.arm_timer(cx, slot);
         nics.wake(cx, host);
     }
+}
+
+/// Queue pairs of a probe.
+fn pairs(plan: &Plan<'_>, balancer: u8) -> u32 {
+    u32::from(plan.balancers[usize::from(balancer)].host.capabilities().probes_are_queue_pairs())
 }
 
 /// Sends the probes that the scheme of the flow in `slot` requests.
 #[inline]
 pub(super) fn explore(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot) {
     loop {
-        let flow = &nics.flows[slot.at()];
+        let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let Some(probe) = flow.poll_probe(scheme, Time::from_ps(cx.now)) else { return };
         send(nics, cx, host, slot, probe);
@@ -46,9 +55,10 @@ pub(super) fn explore(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slo
 fn send(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot, probe: Probe) {
     let plan = cx.plan;
     let flow = &mut nics.flows[slot.at()].of;
-    flow.pairs += 1;
+    let pairs = pairs(plan, flow.balancer);
+    flow.pairs += pairs;
     flow.max_pairs = flow.max_pairs.max(flow.pairs);
-    cx.nics.open(host, 1);
+    cx.nics.open(host, pairs);
     let payload = u64::from(probe.bytes).clamp(1, plan.wire_mtu - u64::from(plan.data_overhead)) as u16;
     let packet = Packet {
         flow: flow.flow.0,

@@ -16,7 +16,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, Loss, PathSpace, registry::TagKind};
 use anabranch_topology::BasePaths;
 use anabranch_transport::Sender;
 use anabranch_units::Time;
@@ -79,7 +79,7 @@ impl Senders {
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transports.main().early_packets(),
-            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, edge: to },
+            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, edge: to, planes: 1 },
         };
         let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
         cx.nics.open(src, pairs);
@@ -122,16 +122,12 @@ impl Senders {
         let flow = &mut nics.flows[slot.at()];
         let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();
-        let ack = flow.on_ack(
-            plan.transports.of(flow.of.transport),
-            scheme,
-            time,
-            &packet.answer(),
-            path_rtt,
-            None,
-            attributes_loss,
-        );
+        let trim = match packet.flags & LAST_HOP {
+            0 => Some(Loss::Trimmed),
+            _ => plan.transports.main().reports_last_hop_trims().then_some(Loss::TrimmedAtLastHop),
+        };
+        let ack =
+            flow.on_ack(plan.transports.of(flow.of.transport), scheme, time, &packet.answer(), path_rtt, None, trim);
         if let Some(samples) = cx.series.flows.get_mut(flow.of.watch as usize) {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
@@ -164,6 +160,7 @@ impl Senders {
         let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         nics.counters.timeouts += flow.on_timer(cx.plan.transports.of(flow.of.transport), scheme, time, &mut |_, _| ());
+        explore(nics, cx, host, slot);
         nics.arm_timer(cx, slot);
         nics.enter(cx, slot, |_| Cause::Timeout);
         nics.wake(cx, host);

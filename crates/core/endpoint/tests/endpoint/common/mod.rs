@@ -128,7 +128,7 @@ impl Server {
 
     pub(crate) fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
         let mut out = Vec::new();
-        let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, held: Time::ZERO };
+        let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, ..ProbeHeader::default() };
         header::probe(&mut out, connection, &probe, 100);
         self.respond(from, &out).iter().any(|(_, bytes)| matches!(Packet::decode(bytes), Ok(Packet::Echo { .. })))
     }

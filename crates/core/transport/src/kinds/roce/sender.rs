@@ -390,6 +390,8 @@ impl Sending for RoceSender {
                 largest: config.window.min(self.size(config).max(config.mtu)) as f64 / config.mtu as f64,
             },
         );
+        let is_early = reply.psn >= self.una && reply.psn < self.packets;
+        let refused = reply.nack && is_early && sack(reply).is_none() && config.recovery != Recovery::GoBackN;
         if self.una < self.packets {
             self.recover(config, reply);
         }
@@ -397,7 +399,7 @@ impl Sending for RoceSender {
             self.restart(config, now);
         }
         let bytes = self.bytes(config, before, self.una);
-        AckOutcome { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
+        AckOutcome { packets: acked, bytes, rtt, refused, done: self.una == self.packets, ..AckOutcome::default() }
     }
 
     #[inline]
@@ -481,10 +483,12 @@ mod tests {
     fn refused_packets_are_retransmitted() {
         let config = config(|_| ());
         let mut sender = twenty_sent(&config);
-        sender.on_reply(&config, Time::from_us(9), &Reply { nack: true, psn: 5, ..reply(3, None) }, None, None);
+        let nack = Reply { nack: true, psn: 5, ..reply(3, None) };
+        assert!(sender.on_reply(&config, Time::from_us(9), &nack, None, None).refused);
         assert_eq!(sends(&mut sender, &config, 4), [3, 4, 5, 20]);
         // In order while later packets are missing: a NACK too, but of a packet that has arrived.
-        sender.on_reply(&config, Time::from_us(18), &Reply { nack: true, psn: 3, ..reply(4, None) }, None, None);
+        let nack = Reply { nack: true, psn: 3, ..reply(4, None) };
+        assert!(!sender.on_reply(&config, Time::from_us(18), &nack, None, None).refused);
         assert_eq!(sends(&mut sender, &config, 1), [21]);
     }
 

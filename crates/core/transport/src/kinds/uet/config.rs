@@ -25,6 +25,8 @@ pub struct UetConfig {
     pub rto: Time,
     /// Reordering window per tag: a packet is lost once one sent this much later is acknowledged; `None`: off.
     pub early_loss: Option<Time>,
+    /// Reordering window over all tags; `None`: off.
+    pub rack: Option<Time>,
     /// `true` if each flow measures its timeout.
     pub measures_rto: bool,
     /// Data packets per acknowledgement.
@@ -94,6 +96,7 @@ impl UetConfig {
             window,
             rto,
             early_loss: uet.early_loss.value(),
+            rack: uet.rack.value().map(|times| super::cc::scaled(network.base_rtt, times)),
             measures_rto: uet.rto_rule == RtoRule::Measured,
             ack_every,
             ack_delay,

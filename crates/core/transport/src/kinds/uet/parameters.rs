@@ -107,6 +107,9 @@ parameters! {
         /// networks without trimming that keep the packets of a tag in order. `never`: only NACKs and timeouts signal
         /// losses.
         early_loss: Never<Time> = Never::Never, source "ours, after RFC 8985 (RACK), per path; specification 7.10 knows NACKs and timeouts", Expert;
+        /// Reordering window over all entropy values, in base round trips: a packet is lost once one sent this much later, over
+        /// any path, is acknowledged. `never`: see `early_loss`.
+        rack: Never<f64> = Never::Never, within 0.0..=1_000_000.0, source "RFC 8985 (RACK); MRC 1.0 leaves the rule open: one base round trip is ours", Expert;
         /// Source of the timeout; the minimum of a measured one is `rto`.
         rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks", Expert;
         /// Minimum of an automatic timeout.

@@ -237,7 +237,11 @@ impl UetSender {
             }
             _ => 0,
         };
-        AckOutcome { trimmed: false, packets, bytes, rtt, lost, done: self.is_done() }
+        let lost = match (config.rack, sample) {
+            (Some(after), Some(slot)) if !slot.is_retransmitted => lost + self.lose_older(config, now, &slot, after),
+            _ => lost,
+        };
+        AckOutcome { packets, bytes, rtt, lost, done: self.is_done(), ..AckOutcome::default() }
     }
 
     /// Declares lost the packets of the tag of `psn`, which has arrived, that were sent at least `after` before it.
@@ -255,6 +259,32 @@ impl UetSender {
         if lost > 0 {
             self.cwnd = self.cc.cwnd();
         }
+        lost
+    }
+
+    /// Declares lost the packets of any tag that were sent at least `after` before the one of `slot`, which has arrived.
+    #[inline]
+    fn lose_older(&mut self, config: &UetConfig, now: Time, slot: &Slot, after: Time) -> u32 {
+        let is_old = |sent_at: Time| sent_at.saturating_add(after) <= slot.sent_at;
+        // After a search `oldest` is exact, so that there is about one search per `after`.
+        if self.in_flight == 0 || !is_old(self.oldest) {
+            return 0;
+        }
+        let (mut lost, mut oldest) = (0, Time::MAX);
+        for psn in self.cumulative..self.next_psn {
+            let of = *self.slot(psn);
+            if of.state != State::InFlight {
+                continue;
+            }
+            if !is_old(of.sent_at) {
+                oldest = oldest.min(of.sent_at);
+                continue;
+            }
+            let bytes = self.lose(config, psn);
+            self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+            lost += 1;
+        }
+        (self.oldest, self.cwnd) = (oldest, self.cc.cwnd());
         lost
     }
 
@@ -383,6 +413,11 @@ impl Sending for UetSender {
         }
         self.note_round_trip(config, measured);
         self.on_nack(config, now, reply)
+    }
+
+    fn last_lost(&self, count: u32, lost: &mut impl FnMut(u32)) {
+        let first = self.queue.len().saturating_sub(count as usize);
+        self.queue.range(first..).for_each(|psn| lost(self.ring[(psn & self.mask) as usize].tag));
     }
 
     fn allowed(&self, _config: &UetConfig, _now: Time) -> (Option<u64>, Option<Rate>) {
@@ -595,6 +630,34 @@ mod tests {
         });
         assert_eq!(lost, [(1, 11), (2, 12)]);
         assert_eq!(sender.peek(&config).map(|segment| segment.psn), Some(1));
+    }
+
+    #[test]
+    fn later_packet_of_any_tag_reveals_losses() {
+        // One base round trip, 10 us. Packets 0 to 5 leave at 0, 4, 8, ... us, each over a path of its own.
+        let config = UetConfig { rack: Some(Time::from_us(10)), ..config() };
+        let mut sender = of_stream(&config);
+        sender.append(&config, 9);
+        for psn in 0..6 {
+            sender.send(&config, Time::from_us(4 * psn), 10 + psn as u32);
+        }
+        let gaps = |sender: &UetSender| {
+            let mut tags = Vec::new();
+            sender.last_lost(2, &mut |tag| tags.push(tag));
+            tags
+        };
+        // Packet 2 left 8 us after packet 0: nothing is known. Packet 4 left 12 us after packet 1, and 16 after packet 0.
+        let ack = |psn: u64, bitmap| Reply { bitmap, psn, tag: 10 + psn as u32, ..Reply::default() };
+        assert_eq!(sender.on_reply(&config, Time::from_us(20), &ack(2, 0b100), None, None).lost, 0);
+        assert_eq!(sender.on_reply(&config, Time::from_us(28), &ack(4, 0b1_0000), None, None).lost, 2);
+        assert_eq!(gaps(&sender), [10, 11]);
+        // Again at 30 us, before packet 6. Its acknowledgement reveals packets 3 and 5, not the two that left with it.
+        for tag in [20, 21, 22] {
+            sender.send(&config, Time::from_us(30), tag);
+        }
+        let ack = Reply { bitmap: 0b100_0000, psn: 6, tag: 22, ..Reply::default() };
+        assert_eq!(sender.on_reply(&config, Time::from_us(40), &ack, None, None).lost, 2);
+        assert_eq!(gaps(&sender), [13, 15]);
     }
 
     #[test]

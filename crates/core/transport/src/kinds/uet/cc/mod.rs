@@ -18,6 +18,7 @@ pub use crate::control::{ControlCapabilities, Section};
 pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
 pub use fixed::{Fixed, FixedParameters};
 pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters};
+pub(super) use rule::scaled;
 pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
 

@@ -77,6 +77,6 @@ pub struct CcLoss {
 }
 
 /// Returns `factor` times `time`, rounded down to a picosecond. Added to a time of the run it stays below its limit.
-pub(super) fn scaled(time: Time, factor: f64) -> Time {
+pub(in crate::kinds::uet) fn scaled(time: Time, factor: f64) -> Time {
     Time::from_ps(((time.ps() as f64 * factor) as u64).min(1 << 62))
 }
