@@ -26,6 +26,10 @@ choices! {
         PacketDuplication = "packet-duplication",
         /// Links deliver packets later. On a testbed.
         PacketDelay = "packet-delay",
+        /// A controller denies the paths over links to all hosts; the links themselves work as before.
+        PathDeny = "path-deny",
+        /// It allows them again.
+        PathAllow = "path-allow",
     }
 }
 
@@ -90,6 +94,10 @@ pub enum FaultAction {
     Down,
     /// They come up again.
     Up,
+    /// Hosts must not use paths over them.
+    Deny,
+    /// Hosts may use them again.
+    Allow,
     /// They get this rate.
     Degrade(Rate),
     /// They lose packets at random.
@@ -123,7 +131,12 @@ impl FaultAction {
             FaultAction::Corrupt { .. } => Some(FaultKind::PacketCorruption),
             FaultAction::Duplicate { .. } => Some(FaultKind::PacketDuplication),
             FaultAction::Delay { .. } => Some(FaultKind::PacketDelay),
-            FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) | FaultAction::Loss { .. } => None,
+            FaultAction::Down
+            | FaultAction::Up
+            | FaultAction::Deny
+            | FaultAction::Allow
+            | FaultAction::Degrade(_)
+            | FaultAction::Loss { .. } => None,
         }
     }
 }
@@ -188,6 +201,8 @@ impl FaultParameters {
         let action = match self.kind {
             FaultKind::LinkDown | FaultKind::SwitchDown => FaultAction::Down,
             FaultKind::LinkUp => FaultAction::Up,
+            FaultKind::PathDeny => FaultAction::Deny,
+            FaultKind::PathAllow => FaultAction::Allow,
             FaultKind::PacketLoss => FaultAction::Loss { per_billion: per_billion("loss", self.loss, "packet-loss")? },
             FaultKind::PacketCorruption => {
                 FaultAction::Corrupt { per_billion: per_billion("corruption", self.corruption, "packet-corruption")? }

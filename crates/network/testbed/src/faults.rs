@@ -28,7 +28,7 @@ const ALWAYS: u64 = 1_000_000_000;
 /// Returns the impairment of packets that a fault causes; `None` if the fault changes the link itself.
 pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
     match action {
-        FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) => None,
+        FaultAction::Down | FaultAction::Up | FaultAction::Deny | FaultAction::Allow | FaultAction::Degrade(_) => None,
         FaultAction::Loss { per_billion } => Some(Harm::Lose(per_billion)),
         FaultAction::Corrupt { per_billion } => Some(Harm::Corrupt(per_billion)),
         FaultAction::Duplicate { per_billion } => Some(Harm::Duplicate(per_billion)),
@@ -162,7 +162,7 @@ impl<'a> Faults<'a> {
                 FaultAction::Down => own.is_down = true,
                 // A restored link has no impairments.
                 FaultAction::Up => *own = Direction::default(),
-                FaultAction::Degrade(_) => {}
+                FaultAction::Degrade(_) | FaultAction::Deny | FaultAction::Allow => {}
                 FaultAction::Loss { per_billion } => chances.loses = per_billion,
                 FaultAction::Corrupt { per_billion } => chances.damages = per_billion,
                 FaultAction::Duplicate { per_billion } => chances.repeats = per_billion,

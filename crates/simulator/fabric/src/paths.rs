@@ -4,7 +4,7 @@ use crate::plan::{Plan, Tables};
 use anabranch_lb::{GuidedPath, GuidedPaths};
 use anabranch_topology::{Guide, NodeId};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// Path lists from the switches of a partition, created on first use.
 #[derive(Debug, Default)]
@@ -66,14 +66,19 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
 /// Returns per path from `src` to `dst` whether it is known to be dead; empty: none is. Paths are numbered by entropy
 /// value, or by index in the list of guided paths.
 pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-    if !tables.any_dead || !plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths() {
-        return Vec::new();
-    }
+    let is_reported =
+        tables.any_dead && plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths();
+    let known = match (is_reported, &tables.denied[..]) {
+        (false, []) => return Vec::new(),
+        (true, []) => Cow::Borrowed(&tables.dead),
+        (false, _) => Cow::Borrowed(&tables.denied),
+        (true, denied) => Cow::Owned(tables.dead.iter().zip(denied).map(|(dead, denied)| *dead || *denied).collect()),
+    };
     let (from, to) = (plan.leaf[src as usize], plan.leaf[dst as usize]);
     let Some(guided) = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]) else {
-        return plan.topology.dead_paths(NodeId(plan.hosts + from), NodeId(plan.hosts + to), &tables.dead);
+        return plan.topology.dead_paths(NodeId(plan.hosts + from), NodeId(plan.hosts + to), &known);
     };
     let paths = paths(plan, &guided.guide, from, to);
-    let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &tables.dead)).collect();
+    let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &known)).collect();
     if flags.contains(&true) { flags } else { Vec::new() }
 }

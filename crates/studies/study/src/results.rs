@@ -207,6 +207,8 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
         let what = match fault.action {
             FaultAction::Down => LinkFault::DOWN.to_string(),
             FaultAction::Up => "up".to_string(),
+            FaultAction::Deny => "denied to hosts".to_string(),
+            FaultAction::Allow => "allowed to hosts again".to_string(),
             FaultAction::Degrade(rate) => rate.to_string(),
             FaultAction::Loss { per_billion } => format!("loses {} % of packets", per_billion as f64 / 1e7),
             FaultAction::Corrupt { per_billion } => format!("changes {} % of packets", per_billion as f64 / 1e7),

@@ -127,6 +127,11 @@ pub trait SchemeCapabilities {
         true
     }
 
+    /// Returns `true` if the forwarding tables of this switch scheme never change: faults are not detected.
+    fn keeps_tables(&self) -> bool {
+        false
+    }
+
     /// Returns the switch scheme that replaces this one in an alias on a topology with guided paths.
     fn guided_form(&self) -> Option<&'static str> {
         None

@@ -17,7 +17,7 @@ pub(crate) const ABOUT: About = About {
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
         are not notified), or it selects the uplink as before and only dead uplinks are remapped. Then notified hosts \
         exclude them (remap = \"skip\"), or their packets are hashed over the live ones and hosts are not notified \
-        (remap = \"hash\": resilient ECMP).",
+        (remap = \"hash\": resilient ECMP), or tables never change, and a dead uplink loses its packets (remap = \"static\").",
 };
 
 choices! {
@@ -31,6 +31,8 @@ choices! {
         /// The uplink of that position; packets of a dead one are spread over the live ones by a hash of source,
         /// destination, flow and value, as by resilient ECMP. Hosts are not notified: all values still work.
         Hash = "hash",
+        /// The uplink of that position, dead or alive: tables never change, whatever `detect_after` says (MRC).
+        Static = "static",
     }
 }
 
@@ -51,6 +53,10 @@ impl SchemeCapabilities for EvIndexParameters {
     /// value would exclude live paths.
     fn reports_dead_paths(&self) -> bool {
         self.remap == Remap::Skip
+    }
+
+    fn keeps_tables(&self) -> bool {
+        self.remap == Remap::Static
     }
 }
 

@@ -255,6 +255,7 @@ impl<'a> Plan<'a> {
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
+        let is_static = setup.load_balancers.iter().all(|b| b.switch.capabilities().keeps_tables());
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transports.max_timeout();
         let per_connection = setup.fabric.flow_keys == FlowKeys::Connection;
@@ -268,7 +269,8 @@ impl<'a> Plan<'a> {
             host_up,
             fastest,
             hop_delay: between.map_or(Time::ZERO, |link| link.delay),
-            tables: tables::tables(topology, &setup.faults, go_on).map_err(|Stopped| RunError::Interrupted)?,
+            tables: tables::tables(topology, &setup.faults, is_static, go_on)
+                .map_err(|Stopped| RunError::Interrupted)?,
             flow_keys: if udp_ports {
                 udp_ports_of(&setup.flows, hosts)
             } else if per_connection {

@@ -10,29 +10,33 @@ pub(crate) struct Tables {
     /// Per directed link: known to be dead.
     pub(crate) dead: Vec<bool>,
     pub(crate) any_dead: bool,
+    /// Per directed link: a controller denies the paths over it. Empty: none.
+    pub(crate) denied: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopped;
 
-/// Returns the tables from the start on and from each time at which a fault is detected. Polls `go_on` between two tables.
+/// Returns the tables from the start on and from each time at which a fault is detected, or a controller denies paths. With
+/// `is_static` no fault is detected. Polls `go_on` between two tables.
 pub(crate) fn tables(
     topology: &Topology,
     faults: &[Fault],
+    is_static: bool,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Tables>, Stopped> {
-    let mut changes: Vec<(u64, bool, LinkId)> = Vec::new();
+    let mut changes: Vec<(u64, FaultAction, LinkId)> = Vec::new();
     for fault in faults {
-        let Some(at) = fault.detect_at else { continue };
-        let dead = match fault.action {
-            FaultAction::Down => true,
-            FaultAction::Up => false,
-            _ => continue,
+        let at = match fault.action {
+            FaultAction::Down | FaultAction::Up if !is_static => fault.detect_at,
+            FaultAction::Deny | FaultAction::Allow => Some(fault.at),
+            _ => None,
         };
-        changes.extend(fault.links.iter().map(|&link| (at.ps(), dead, link)));
+        let Some(at) = at else { continue };
+        changes.extend(fault.links.iter().map(|&link| (at.ps(), fault.action, link)));
     }
     changes.sort_by_key(|&(at, ..)| at);
-    let mut dead = vec![false; topology.links.len()];
+    let (mut dead, mut denied) = (vec![false; topology.links.len()], vec![false; topology.links.len()]);
     let mut tables = Vec::new();
     let mut next = 0;
     loop {
@@ -41,12 +45,17 @@ pub(crate) fn tables(
         }
         let from = if tables.is_empty() { 0 } else { changes[next].0 };
         while next < changes.len() && changes[next].0 == from {
-            dead[changes[next].2.0 as usize] = changes[next].1;
+            let (_, action, link) = changes[next];
+            match action {
+                FaultAction::Deny | FaultAction::Allow => denied[link.0 as usize] = action == FaultAction::Deny,
+                _ => dead[link.0 as usize] = action == FaultAction::Down,
+            }
             next += 1;
         }
         let any_dead = dead.contains(&true);
         let routes = if any_dead { Arc::new(Routes::shortest(topology, &dead)) } else { topology.routes() };
-        tables.push(Tables { from, routes, dead: dead.clone(), any_dead });
+        let denied = if denied.contains(&true) { denied.clone() } else { vec![] };
+        tables.push(Tables { from, routes, dead: dead.clone(), any_dead, denied });
         if next == changes.len() {
             return Ok(tables);
         }

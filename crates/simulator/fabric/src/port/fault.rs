@@ -19,7 +19,9 @@ impl LinkFault {
             FaultAction::Up => (self.down, self.loss_per_billion, self.data_only) = (false, 0, false),
             FaultAction::Loss { per_billion } => (self.loss_per_billion, self.data_only) = (per_billion, data_only),
             // The simulator refuses the others before a run.
-            FaultAction::Degrade(_)
+            FaultAction::Deny
+            | FaultAction::Allow
+            | FaultAction::Degrade(_)
             | FaultAction::Corrupt { .. }
             | FaultAction::Duplicate { .. }
             | FaultAction::Delay { .. } => {}
