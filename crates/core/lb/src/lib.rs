@@ -130,6 +130,19 @@ pub enum Loss {
     Refused,
 }
 
+/// State of an entropy value, of schemes that keep one for each (MRC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueState {
+    /// In use, or a backup.
+    Good,
+    /// Congested: skipped, and good again by itself.
+    Skipped,
+    /// Withdrawn after a loss, and probed.
+    Withdrawn,
+    /// Denied by a controller.
+    Denied,
+}
+
 /// Counters of schemes; the results contain the sums over all hosts or switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchemeCounters {
@@ -218,6 +231,10 @@ pub trait HostScheme {
     fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time, _ecn: bool) -> bool {
         false
     }
+    /// Records the changes of the states of a flow's entropy values from now on.
+    fn record_changes(&mut self, _slot: u32) {}
+    /// Takes the recorded changes, in order of time.
+    fn take_changes(&mut self, _slot: u32, _each: &mut dyn FnMut(Time, Tag, ValueState)) {}
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()

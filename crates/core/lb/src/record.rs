@@ -1,7 +1,7 @@
 //! Record of the calls to a host scheme. A fresh scheme with the same seed receives them too and must return the same.
 
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, SchemeCounters, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, SchemeCounters, Tag, ValueState,
     registry::{Host, HostParameters},
 };
 use anabranch_units::Time;
@@ -116,6 +116,13 @@ impl HostScheme for Recorded {
     fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
         self.write(Call::ProbeReply(rtt));
         self.both(|scheme| scheme.on_probe_reply(now, slot, tag, rtt, ecn))
+    }
+    fn record_changes(&mut self, slot: u32) {
+        self.both(|scheme| scheme.record_changes(slot));
+    }
+    fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
+        self.fresh.take_changes(slot, &mut |_, _, _| ());
+        self.scheme.take_changes(slot, each);
     }
     fn counters(&self) -> SchemeCounters {
         self.scheme.counters()

@@ -18,7 +18,7 @@ pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
-    PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
+    PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
@@ -126,6 +126,12 @@ macro_rules! host_schemes {
             }
             fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
                 match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt, ecn),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt, ecn) }
+            }
+            fn record_changes(&mut self, slot: u32) {
+                match self { $(Self::$scheme(s) => s.record_changes(slot),)* Self::Recorded(s) => s.record_changes(slot) }
+            }
+            fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
+                match self { $(Self::$scheme(s) => s.take_changes(slot, each),)* Self::Recorded(s) => s.take_changes(slot, each) }
             }
             fn counters(&self) -> SchemeCounters {
                 match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }

@@ -60,6 +60,14 @@ pub enum TraceEvent {
     Loss,
     /// Its switch had no route and dropped it.
     NoRoute,
+    /// No packet's: the entropy value `tag` became good.
+    ValueGood,
+    /// It is skipped for congestion.
+    ValueSkipped,
+    /// It was withdrawn after a loss.
+    ValueWithdrawn,
+    /// A controller denied it.
+    ValueDenied,
 }
 
 impl TraceEvent {
@@ -75,6 +83,10 @@ impl TraceEvent {
             TraceEvent::Drop => "drop",
             TraceEvent::Loss => "loss",
             TraceEvent::NoRoute => "no-way",
+            TraceEvent::ValueGood => "value-good",
+            TraceEvent::ValueSkipped => "value-skipped",
+            TraceEvent::ValueWithdrawn => "value-withdrawn",
+            TraceEvent::ValueDenied => "value-denied",
         }
     }
 }

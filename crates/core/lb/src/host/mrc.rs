@@ -6,7 +6,7 @@ mod rotation;
 
 use super::{Slots, mp_ev::PathEncoding, times};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, Tag, ValueState,
     registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
@@ -226,7 +226,7 @@ fn draw(stream: &mut Stream, count: u32, most: u32) -> Vec<u32> {
 }
 
 impl HostScheme for Mrc {
-    fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.flows.take(slot);
         let mut stream = Stream::keyed(self.host_key, flow.key, "mrc");
         let (paths, active) = self.paths(flow, &mut stream);
@@ -244,7 +244,7 @@ impl HostScheme for Mrc {
         };
         let planes = if parameters.values == MrcValues::Structured { flow.paths.planes.max(1) } else { 1 };
         let mut rotation = Rotation::new(paths, active, planes, rules, stream);
-        rotation.deny(flow.paths.dead);
+        rotation.deny(now, flow.paths.dead);
         let probing = Probing {
             interval: times(flow.base_rtt, parameters.probe_interval).max(Time::from_ps(1)),
             timeout: parameters.probe_timeout.max(flow.probe_rtt.saturating_mul(2)),
@@ -295,9 +295,9 @@ impl HostScheme for Mrc {
     }
 
     /// The denylist of a controller.
-    fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
+    fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
         if let Some(flow) = self.flows.get(slot) {
-            flow.rotation.deny(dead);
+            flow.rotation.deny(now, dead);
         }
     }
 
@@ -330,6 +330,18 @@ impl HostScheme for Mrc {
             flow.rotation.on_probe_reply(now, value, ecn, self.parameters.probe_successes);
         }
         blocked && flow.rotation.has_usable()
+    }
+
+    fn record_changes(&mut self, slot: u32) {
+        if let Some(flow) = self.flows.get(slot) {
+            *flow.rotation.changes() = Some(Vec::new());
+        }
+    }
+
+    fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
+        if let Some(changes) = self.flows.get(slot).and_then(|flow| flow.rotation.changes().as_mut()) {
+            changes.drain(..).for_each(|(at, tag, state)| each(at, tag, state));
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 use anabranch_backend::{LoadBalancer, Scheduling};
 use anabranch_endpoint::{Balancer, Departure, Egress, Nic as Turns};
-use anabranch_lb::registry;
+use anabranch_lb::{HostScheme, registry};
 use anabranch_topology::NodeId;
 use anabranch_units::Time;
 use slab::Slab;
@@ -289,6 +289,29 @@ impl Nics {
             let paused = cx.ports.queues.paused_before(cx.plan.nic(host), flow.of.class, cx.now);
             timeline.unblock(cx.now, cause(cx), paused);
         }
+    }
+
+    /// Records changes of the states of entropy values, where the flow is traced.
+    #[inline]
+    pub(super) fn trace_values(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
+        if cx.ports.queues.watch.traces() {
+            self.trace_changes(cx, slot);
+        }
+    }
+
+    #[cold]
+    fn trace_changes(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
+        let flow = &self.flows[slot.at()];
+        let (number, host, link) = (flow.of.flow, flow.of.src, cx.plan.host_up[flow.of.src.at()]);
+        let of = Packet { flow: number.0, src: host.0, dst: flow.of.dst.0, ..Packet::default() };
+        let watch = &mut cx.ports.queues.watch;
+        let is_followed = watch.follows(&of);
+        let scheme = self.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
+        scheme.take_changes(flow.scheme_slot(), &mut |at, tag, state| {
+            if is_followed {
+                watch.note_value(&of, at.ps(), tag, state, link);
+            }
+        });
     }
 
     /// Adds a flow that its scheme no longer holds to its host's round. Its timeline counts the wait as the sender's.

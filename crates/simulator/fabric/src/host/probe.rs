@@ -29,6 +29,7 @@ impl Senders {
         if flow.on_probe_reply(scheme, Time::from_ps(cx.now), packet.tag, rtt, packet.flags & MARKED != 0) {
             nics.resume(cx, slot);
         }
+        nics.trace_values(cx, slot);
         explore(nics, cx, host, slot);
         nics.arm_timer(cx, slot);
         nics.wake(cx, host);

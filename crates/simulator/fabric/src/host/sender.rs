@@ -16,7 +16,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::{FlowInfo, Loss, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, HostScheme, Loss, PathSpace, registry::TagKind};
 use anabranch_topology::BasePaths;
 use anabranch_transport::Sender;
 use anabranch_units::Time;
@@ -103,6 +103,9 @@ impl Senders {
             timeline: plan.measure.attribution.then(|| Box::new(Timeline::new(info.packets))),
         };
         let class = sending.class;
+        if cx.ports.queues.watch.traces() {
+            nics.schemes[src.at()][usize::from(balancer)].scheme_mut().record_changes(scheme_slot);
+        }
         let flow = Flow::new(sender, number.0, scheme_slot, time, sending).in_class(class);
         let slot = Slot(nics.flows.insert(flow) as u32);
         *self.slots.at_mut(number.0) = slot;
@@ -131,6 +134,7 @@ impl Senders {
         if let Some(samples) = cx.series.flows.get_mut(flow.of.watch as usize) {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
+        nics.trace_values(cx, slot);
         if ack.done {
             self.close(nics, cx, slot, packet.completed_at());
         } else {
@@ -160,6 +164,7 @@ impl Senders {
         let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         nics.counters.timeouts += flow.on_timer(cx.plan.transports.of(flow.of.transport), scheme, time, &mut |_, _| ());
+        nics.trace_values(cx, slot);
         explore(nics, cx, host, slot);
         nics.arm_timer(cx, slot);
         nics.enter(cx, slot, |_| Cause::Timeout);

@@ -4,6 +4,7 @@ use crate::{
     ids::{PacketId, PortId},
     packet::{Kind, MARKED, NOTIFICATION, Packet, RETRANSMISSION},
 };
+use anabranch_lb::ValueState;
 use anabranch_outcome::{CapturedPacket, PacketKind, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
@@ -112,6 +113,18 @@ impl Watch {
         });
         // A reception is written when the packet leaves the last switch; its time may be in a later window.
         self.present += u64::from(event != TraceEvent::Receive);
+    }
+
+    /// Records that the state of an entropy value of a followed flow changed, at its sender, whose link is `link`.
+    pub(crate) fn note_value(&mut self, flow: &Packet, time: u64, tag: u32, state: ValueState, link: u32) {
+        let event = match state {
+            ValueState::Good => TraceEvent::ValueGood,
+            ValueState::Skipped => TraceEvent::ValueSkipped,
+            ValueState::Withdrawn => TraceEvent::ValueWithdrawn,
+            ValueState::Denied => TraceEvent::ValueDenied,
+        };
+        let none = Packet { kind: Kind::Free, tag, size: 0, ..*flow };
+        self.note(event, &none, Spot { time, link, joined: None, queue: None });
     }
 
     /// Keeps no rows after the first window that exceeds the limit.

@@ -78,7 +78,7 @@ impl Trace {
             for row in 0..part.rows() {
                 let [event, packet, from, to] =
                     ["event", "packet", "from", "to"].map(|name| part.texts(name)[row].as_str());
-                if event == "path-change" {
+                if event == "path-change" || event.starts_with("value-") {
                     continue;
                 }
                 let (time, flow) =

@@ -273,7 +273,8 @@ const TRACE: &[Column] = columns! {
         |c, at| integer(trace(c, at).time.ps());
     event: Text, "",
         "path-change, mark, trim, send (by a NIC), hop (by a switch), receive (at a host), drop (queue or buffer full), \
-         loss (on a faulty link), no-way (the switch had no route)",
+         loss (on a faulty link), no-way (the switch had no route); value-good, -skipped, -withdrawn, -denied: state of the entropy \
+         value `tag` at its sender (mrc)",
         |c, at| text(trace(c, at).event.word());
     flow_id: Integer, "", "number of the flow", |c, at| integer(trace(c, at).flow_id.into());
     psn: Integer optional, "", "packet sequence number; of a reply, that of the packet it acknowledges; empty for other packets",

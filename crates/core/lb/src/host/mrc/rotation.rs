@@ -1,22 +1,9 @@
 //! The rotation of a flow: its entropy values with their states, and the cursor that selects one per packet.
 
-use crate::Tag;
+use crate::{Tag, ValueState as State};
 use anabranch_random::Stream;
 use anabranch_settings::{OnceOr, RotationOr};
 use anabranch_units::Time;
-
-/// State of an entropy value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// In use, or a backup.
-    Good,
-    /// Congested: skipped, and good again by itself.
-    Skip,
-    /// Withdrawn after a loss, and probed (ASSUMED_BAD).
-    Bad,
-    /// Withdrawn by a controller.
-    Denied,
-}
 
 /// An entropy value of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +64,8 @@ pub(super) struct Rotation {
     usable: u32,
     withdrawn: u32,
     stream: Stream,
+    /// Changes of states, where they are recorded.
+    changes: Option<Vec<(Time, Tag, State)>>,
 }
 
 impl Rotation {
@@ -103,6 +92,7 @@ impl Rotation {
             usable,
             withdrawn: 0,
             stream,
+            changes: None,
         }
     }
 
@@ -115,6 +105,19 @@ impl Rotation {
 
     pub(super) fn tag(&self, value: u16) -> Tag {
         self.paths[usize::from(value)].tag
+    }
+
+    pub(super) fn changes(&mut self) -> &mut Option<Vec<(Time, Tag, State)>> {
+        &mut self.changes
+    }
+
+    #[inline]
+    fn set(&mut self, now: Time, value: u16, state: State) {
+        let path = &mut self.paths[usize::from(value)];
+        path.state = state;
+        if let Some(changes) = &mut self.changes {
+            changes.push((now, path.tag, state));
+        }
     }
 
     pub(super) fn withdrawn(&self) -> u32 {
@@ -173,26 +176,30 @@ impl Rotation {
                 OnceOr::Value(RotationOr::Rotation) => path.marked_in < rotation,
                 OnceOr::Value(RotationOr::Value(time)) => path.marked_in.saturating_add(time.ps()) <= now.ps(),
             };
-            if path.state == State::Skip && !is_over {
+            let (tag, is_skipped) = (path.tag, path.state == State::Skipped);
+            if is_skipped && !is_over {
                 // Good for the next packet that meets it, not for this one.
                 if restored.is_none() || self.rules.restores_all {
                     if self.rules.skip == OnceOr::Once {
-                        path.state = State::Good;
+                        self.set(now, value, State::Good);
                     }
                     restored = restored.or(Some((at, value)));
                 }
                 continue;
             }
-            path.state = State::Good;
+            if is_skipped {
+                self.set(now, value, State::Good);
+            }
             self.cursors[cursor] = at as u16;
-            return Some(path.tag);
+            return Some(tag);
         }
         // Only now the restored value may be used.
         let (at, value) = restored?;
         self.cursors[cursor] = at as u16;
-        let path = &mut self.paths[usize::from(value)];
-        path.state = State::Good;
-        Some(path.tag)
+        if self.paths[usize::from(value)].state == State::Skipped {
+            self.set(now, value, State::Good);
+        }
+        Some(self.tag(value))
     }
 
     #[inline]
@@ -228,34 +235,34 @@ impl Rotation {
     }
 
     fn skip(&mut self, now: Time, value: u16) {
-        let path = &mut self.paths[usize::from(value)];
         // A second mark while it is skipped has no effect.
-        if path.state == State::Good {
-            path.state = State::Skip;
+        if self.paths[usize::from(value)].state == State::Good {
             let is_timed = matches!(self.rules.skip, OnceOr::Value(RotationOr::Value(_)));
-            path.marked_in = if is_timed { now.ps() } else { self.rotations };
+            self.paths[usize::from(value)].marked_in = if is_timed { now.ps() } else { self.rotations };
+            self.set(now, value, State::Skipped);
         }
     }
 
     /// Withdraws a value after a loss, or skips it where too few would be left.
     pub(super) fn on_loss(&mut self, now: Time, tag: Tag) {
         let Some(value) = self.find(tag) else { return };
-        if !matches!(self.paths[usize::from(value)].state, State::Good | State::Skip) {
+        if !matches!(self.paths[usize::from(value)].state, State::Good | State::Skipped) {
             return;
         }
         if self.usable <= self.rules.least {
             return self.skip(now, value);
         }
         self.withdrawn += 1;
-        self.take_away(value, State::Bad);
+        self.take_away(now, value, State::Withdrawn);
     }
 
     /// Removes a usable value from the rotation, where a backup of its plane replaces it, or from the backups.
-    fn take_away(&mut self, value: u16, state: State) {
+    fn take_away(&mut self, now: Time, value: u16, state: State) {
         self.usable -= 1;
+        self.set(now, value, state);
         let path = &mut self.paths[usize::from(value)];
         let (plane, seat) = (path.plane, std::mem::replace(&mut path.seat, NO_SEAT));
-        (path.state, path.successes) = (state, 0);
+        path.successes = 0;
         if seat == NO_SEAT {
             return self.backups.retain(|backup| *backup != value);
         }
@@ -268,13 +275,14 @@ impl Rotation {
     }
 
     /// Returns a value to the end of the backups, or to an empty seat of its plane.
-    fn give_back(&mut self, value: u16) {
+    fn give_back(&mut self, now: Time, value: u16) {
         self.usable += 1;
+        self.set(now, value, State::Good);
         let plane = self.paths[usize::from(value)].plane;
         let own = (usize::from(plane)..self.seats.len()).step_by(self.planes as usize);
         let seat = own.into_iter().find(|seat| self.seats[*seat] == EMPTY);
         let path = &mut self.paths[usize::from(value)];
-        (path.state, path.successes) = (State::Good, 0);
+        path.successes = 0;
         match seat {
             Some(seat) => {
                 path.seat = seat as u16;
@@ -288,19 +296,19 @@ impl Rotation {
     pub(super) fn next_withdrawn(&self, from: u16) -> Option<u16> {
         let count = self.paths.len();
         let turn = |step: usize| (usize::from(from) + step) % count;
-        (0..count).map(turn).find(|at| self.paths[*at].state == State::Bad).map(|at| at as u16)
+        (0..count).map(turn).find(|at| self.paths[*at].state == State::Withdrawn).map(|at| at as u16)
     }
 
     /// Counts a reply to the probe of a withdrawn value, which returns after `enough` in a row: skipped, if the probe was marked.
     pub(super) fn on_probe_reply(&mut self, now: Time, value: u16, ecn: bool, enough: u32) {
         let path = &mut self.paths[usize::from(value)];
-        if path.state != State::Bad {
+        if path.state != State::Withdrawn {
             return;
         }
         path.successes = path.successes.saturating_add(1);
         if u32::from(path.successes) >= enough {
             self.withdrawn -= 1;
-            self.give_back(value);
+            self.give_back(now, value);
             if ecn {
                 self.skip(now, value);
             }
@@ -312,17 +320,17 @@ impl Rotation {
     }
 
     /// Denies the values of these paths, and allows all others that were denied.
-    pub(super) fn deny(&mut self, denied: &[bool]) {
+    pub(super) fn deny(&mut self, now: Time, denied: &[bool]) {
         for value in 0..self.paths.len() as u16 {
             let path = self.paths[usize::from(value)];
             let is_denied = denied.get(path.index as usize).copied().unwrap_or(false);
             match path.state {
-                State::Denied if !is_denied => self.give_back(value),
-                State::Bad if is_denied => {
+                State::Denied if !is_denied => self.give_back(now, value),
+                State::Withdrawn if is_denied => {
                     self.withdrawn -= 1;
-                    self.paths[usize::from(value)].state = State::Denied;
+                    self.set(now, value, State::Denied);
                 }
-                State::Good | State::Skip if is_denied => self.take_away(value, State::Denied),
+                State::Good | State::Skipped if is_denied => self.take_away(now, value, State::Denied),
                 _ => {}
             }
         }

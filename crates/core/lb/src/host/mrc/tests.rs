@@ -1,6 +1,6 @@
-use super::{rotation::State, *};
+use super::*;
 use crate::{
-    PathSpace,
+    PathSpace, ValueState as State,
     host::testing::{clean, feedback, flow, mark, packet, us},
 };
 
@@ -66,7 +66,7 @@ fn the_worked_trace_of_the_cursor() {
         marks.iter().for_each(|value| mark(&mut s, *value));
         assert_eq!(send_at(&mut s, 0.0), Some(value), "packet {}", number + 1);
         let found =
-            states(&mut s).iter().enumerate().map(|(i, state)| u8::from(*state == State::Skip) << i).sum::<u8>();
+            states(&mut s).iter().enumerate().map(|(i, state)| u8::from(*state == State::Skipped) << i).sum::<u8>();
         assert_eq!(found, skipped, "after packet {}", number + 1);
     }
 }
@@ -133,16 +133,16 @@ fn causes_are_told_apart() {
     };
     let loss = |cause| move |s: &mut Mrc| s.on_loss(Time::ZERO, 0, 2, cause);
     assert_eq!(after(&|s| clean(s, 2)), State::Good);
-    assert_eq!(after(&|s| mark(s, 2)), State::Skip);
-    assert_eq!(after(&loss(Loss::Trimmed)), State::Skip);
+    assert_eq!(after(&|s| mark(s, 2)), State::Skipped);
+    assert_eq!(after(&loss(Loss::Trimmed)), State::Skipped);
     assert_eq!(after(&loss(Loss::TrimmedAtLastHop)), State::Good);
     assert_eq!(after(&loss(Loss::Refused)), State::Good);
-    assert_eq!(after(&loss(Loss::Gap)), State::Bad);
-    assert_eq!(after(&|s| s.on_timeout(Time::ZERO, 0, 2)), State::Bad);
+    assert_eq!(after(&loss(Loss::Gap)), State::Withdrawn);
+    assert_eq!(after(&|s| s.on_timeout(Time::ZERO, 0, 2)), State::Withdrawn);
     assert_eq!(after(&|s| s.on_paths_changed(Time::ZERO, 0, &[false, false, true])), State::Denied);
     // A clean acknowledgement does not end a skip, and no mark one of a withdrawn value.
-    assert_eq!(after(&|s| [mark(s, 2), clean(s, 2)][1]), State::Skip);
-    assert_eq!(after(&|s| [s.on_timeout(Time::ZERO, 0, 2), mark(s, 2)][1]), State::Bad);
+    assert_eq!(after(&|s| [mark(s, 2), clean(s, 2)][1]), State::Skipped);
+    assert_eq!(after(&|s| [s.on_timeout(Time::ZERO, 0, 2), mark(s, 2)][1]), State::Withdrawn);
 }
 
 #[test]
@@ -162,13 +162,13 @@ fn withdrawn_values_return_after_three_probes() {
         let state = states(&mut s)[2];
         (state, s.probe_at(0))
     };
-    assert_eq!(probe(5.0, Some(false)), (State::Bad, us(105.0)));
-    assert_eq!(probe(105.0, Some(false)), (State::Bad, us(205.0)));
+    assert_eq!(probe(5.0, Some(false)), (State::Withdrawn, us(105.0)));
+    assert_eq!(probe(105.0, Some(false)), (State::Withdrawn, us(205.0)));
     // The third is lost, so that three more are needed; a marked reply counts, and the value begins skipped.
-    assert_eq!(probe(205.0, None), (State::Bad, us(305.0)));
-    assert_eq!(probe(305.0, Some(false)), (State::Bad, us(405.0)));
-    assert_eq!(probe(405.0, Some(false)), (State::Bad, us(505.0)));
-    assert_eq!(probe(505.0, Some(true)), (State::Skip, Time::MAX));
+    assert_eq!(probe(205.0, None), (State::Withdrawn, us(305.0)));
+    assert_eq!(probe(305.0, Some(false)), (State::Withdrawn, us(405.0)));
+    assert_eq!(probe(405.0, Some(false)), (State::Withdrawn, us(505.0)));
+    assert_eq!(probe(505.0, Some(true)), (State::Skipped, Time::MAX));
     assert_eq!(sent(&mut s, 7), [0, 1, 3, 0, 1, 2, 3]);
 }
 
