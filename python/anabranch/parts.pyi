@@ -74,9 +74,11 @@ class LeafSpine(_Topology):
     link_delay: str | None = None
     """Delay of every link. Default: "1us"."""
     link_rate: str | None = None
-    """Rate of every link. Default: "100Gbps"."""
+    """Rate of every link, of several planes over all of them. Default: "100Gbps"."""
     links_per_spine: int | None = None
     """Parallel cables between a leaf and a spine. Default: 1."""
+    planes: int | None = None
+    """Planes: fabrics of this shape side by side, over which every host has its rate in equal parts. Default: 1."""
     spines: int | None = None
     """Number of spines. Default: 8."""
     switch_latency: str | None = None
@@ -92,9 +94,11 @@ class FatTree(_Topology):
     link_delay: str | None = None
     """Delay of every link. Default: "1us"."""
     link_rate: str | None = None
-    """Rate of every link. Default: "400Gbps"."""
+    """Rate of every link, of several planes over all of them. Default: "400Gbps"."""
     oversubscription: int | None = None
     """Hosts per uplink of a leaf: 1 is non-blocking, 2 gives every leaf twice as many hosts. Default: 1."""
+    planes: int | None = None
+    """Planes: fabrics of this shape side by side, over which every host has its rate in equal parts. Default: 1."""
     radix: int | None = None
     """Ports of a switch, even. Default: 16."""
     switch_latency: str | None = None
@@ -120,11 +124,13 @@ class Clos(_Topology):
     link_delay: str | None = None
     """Delay of every link. Default: "500ns"."""
     link_rate: str | None = None
-    """Rate of every link. Default: "400Gbps"."""
+    """Rate of every link, of several planes over all of them. Default: "400Gbps"."""
     links_per_core: int | None = None
     """Parallel cables between a spine and a core. Default: 1."""
     links_per_spine: int | None = None
     """Parallel cables between a leaf and a spine of its pod. Default: 1."""
+    planes: int | None = None
+    """Planes: fabrics of this shape side by side, over which every host has its rate in equal parts. Default: 1."""
     pods: int | None = None
     """Number of pods. Default: 2."""
     spines_per_pod: int | None = None
@@ -146,11 +152,13 @@ class RailOptimised(_Topology):
     link_delay: str | None = None
     """Delay of every link. Default: "500ns"."""
     link_rate: str | None = None
-    """Rate of every link. Default: "400Gbps"."""
+    """Rate of every link, of several planes over all of them. Default: "400Gbps"."""
     links_per_core: int | None = None
     """Parallel cables between a spine and a core. Default: 1."""
     links_per_spine: int | None = None
     """Parallel cables between a leaf and a spine. Default: 4."""
+    planes: int | None = None
+    """Planes: fabrics of this shape side by side, over which every host has its rate in equal parts. Default: 1."""
     rails: int | None = None
     """Rails: NICs of a server. Default: 8."""
     servers: int | None = None
@@ -172,9 +180,11 @@ class RailOnly(_Topology):
     link_delay: str | None = None
     """Delay of every link. Default: "500ns"."""
     link_rate: str | None = None
-    """Rate of every link. Default: "400Gbps"."""
+    """Rate of every link, of several planes over all of them. Default: "400Gbps"."""
     links_per_spine: int | None = None
     """Parallel cables between a leaf and a spine of its rail. Default: 1."""
+    planes: int | None = None
+    """Planes: fabrics of this shape side by side, over which every host has its rate in equal parts. Default: 1."""
     rails: int | None = None
     """Rails: NICs of a server. Default: 8."""
     servers: int | None = None
@@ -756,7 +766,7 @@ class Fault(Part):
     kind: Literal["link-down", "link-up", "link-degrade", "switch-down", "packet-loss", "link-flap", "packet-corruption", "packet-duplication", "packet-delay"] | None = None
     """What happens. Default: "link-down"."""
     links: Sequence[str] | None = None
-    """Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3). Default: []."""
+    """Links: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (host*-p1.*) or a class (host). Default: []."""
     loss: float | None = None
     """Share of packets lost, for packet-loss. Default: 0.0."""
     period: str | None = None
@@ -764,7 +774,7 @@ class Fault(Part):
     rate: str | None = None
     """New rate, for link-degrade."""
     switches: Sequence[str] | None = None
-    """Switches by name, for switch-down. Default: []."""
+    """Switches by name or pattern (p1.*), for switch-down. Default: []."""
 
 class Dctcp(Part):
     """DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."""

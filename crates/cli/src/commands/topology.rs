@@ -137,6 +137,7 @@ fn summary_json(s: &Summary) -> Value {
     json!({
         "hosts": s.hosts,
         "switches": s.tiers.iter().map(|t| t.switches).sum::<u32>(),
+        "planes": s.planes,
         "tiers": s.tiers.iter().map(tier).collect::<Vec<_>>(),
         "cables": s.cables.iter().map(cable).collect::<Vec<_>>(),
         "diameter_links": s.diameter_links,
@@ -199,6 +200,12 @@ fn guided_text(g: &GuidedSummary, switches: u32) -> String {
 fn summary_text(s: &Summary) -> String {
     let mut out =
         format!("{} hosts, {} switches\n\n", count(s.hosts.into()), s.tiers.iter().map(|t| t.switches).sum::<u32>());
+    if s.planes > 1 {
+        let planes = s.planes;
+        out += &format!(
+            "{planes} planes without a common switch; a host has a port in each. Paths are those of one plane.\n\n"
+        );
+    }
     let tiers: Vec<_> = s
         .tiers
         .iter()

@@ -82,7 +82,7 @@ impl IdealTimes {
         let rounds = self.wire.rounds;
         let Some([full, empty]) = self.any.as_mut().filter(|_| from != to) else {
             let is_rounded = rounds && !self.pairs.are_alike();
-            let pair = self.pairs.between(topology, src, dst);
+            let pair = self.pairs.between(topology, src, dst, 0);
             let (path, steps) = (pair.path.into(), pair.steps.into());
             return Between { up, path, down, is_only: pair.is_only, is_rounded, delay: pair.delay, steps };
         };

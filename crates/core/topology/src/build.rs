@@ -26,6 +26,8 @@ pub(crate) struct Builder {
     nodes: Vec<Node>,
     cables: Vec<Cable>,
     rails: Option<Rails>,
+    /// 0: one, whose switches have no prefix.
+    planes: u32,
 }
 
 impl Builder {
@@ -35,6 +37,10 @@ impl Builder {
 
     pub(crate) fn hosts(&mut self, count: u32) {
         self.add(count, "host", NodeKind::Host);
+    }
+
+    pub(crate) fn planes(&mut self, planes: u32) {
+        self.planes = planes;
     }
 
     /// Adds switches `name0`, `name1`, ...; returns the first.
@@ -59,7 +65,8 @@ impl Builder {
     }
 
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
-        let Builder { nodes, cables, rails } = self;
+        let Builder { nodes, cables, rails, planes } = self;
+        let planes = planes.max(1);
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let mut links = Vec::with_capacity(2 * cables.len());
         let mut parallel = Vec::with_capacity(2 * cables.len());
@@ -89,8 +96,20 @@ impl Builder {
             first[node + 1] += first[node];
         }
         let (groups, guidance) = (Vec::new(), None);
-        let graph =
-            Graph { nodes, links, hosts, switch_latency, uplinks, groups, guidance, rails, first, ports, parallel };
+        let graph = Graph {
+            nodes,
+            links,
+            hosts,
+            planes,
+            switch_latency,
+            uplinks,
+            groups,
+            guidance,
+            rails,
+            first,
+            ports,
+            parallel,
+        };
         check(&graph)?;
         Ok(graph)
     }
@@ -114,7 +133,8 @@ fn check(graph: &Graph) -> Result<(), TopologyError> {
         let links = graph.out_links(NodeId(host));
         let name = &graph.nodes[host as usize].name;
         match links {
-            [link] if graph.link(*link).to.0 >= graph.hosts => {}
+            [link, others @ ..] if others.len() as u32 + 1 == graph.planes && graph.link(*link).to.0 >= graph.hosts => {
+            }
             [_] => {
                 return Err(TopologyError::new(format!("{name} is linked to another host; hosts attach to switches")));
             }

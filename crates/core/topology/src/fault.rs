@@ -1,6 +1,11 @@
 //! `[[fault]]`: links and switches that fail, recover, flap, slow down, or harm packets, at any time.
 
-use crate::{LinkId, NodeId, TopologyError, graph::Graph, kinds::moving};
+use crate::{
+    LinkId, NodeId, TopologyError,
+    graph::Graph,
+    kinds::moving,
+    select::{is_like, links_like},
+};
 use anabranch_random::{Stream, name_key};
 use anabranch_settings::{Never, choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -50,9 +55,9 @@ parameters! {
         at: Time = Time::ZERO, source "Spritz §V-D: from the start";
         /// What happens.
         kind: FaultKind = FaultKind::LinkDown, source "specification 12.6";
-        /// Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3).
+        /// Links: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (host*-p1.*) or a class (host).
         links: Vec<String> = vec![], source "ours";
-        /// Switches by name, for switch-down.
+        /// Switches by name or pattern (p1.*), for switch-down.
         switches: Vec<String> = vec![], source "ours";
         /// Share of the switch-to-switch cables (with `directed`, of the directed links), chosen at random.
         fraction: f64 = 0.0, source "Spritz §V-D: 0.02";
@@ -316,7 +321,7 @@ impl FaultParameters {
             return Err(TopologyError::at("switches", "`switches` goes with kind = \"switch-down\", and only with it"));
         }
         if !self.links.is_empty() {
-            let found: Result<Vec<_>, _> = self.links.iter().map(|name| topology.link_named(name)).collect();
+            let found: Result<Vec<_>, _> = self.links.iter().map(|name| links_like(topology, name)).collect();
             return Ok(found.map_err(|e| TopologyError::at("links", e.message))?.concat());
         }
         if !self.switches.is_empty() {
@@ -356,7 +361,14 @@ impl FaultParameters {
 
     fn links_of_switches(&self, topology: &Graph) -> Result<Vec<LinkId>, TopologyError> {
         let mut links = Vec::new();
+        let is_switch_like = |node: &NodeId, name: &str| is_like(&topology.node(*node).name, name);
+        let switches = || (topology.hosts..topology.nodes.len() as u32).map(NodeId);
         for name in &self.switches {
+            if name.contains(['*', '?']) && switches().any(|node| is_switch_like(&node, name)) {
+                let found = switches().filter(|node| is_switch_like(node, name));
+                links.extend(found.flat_map(|node| topology.out_links(node)).flat_map(|l| [*l, l.reverse()]));
+                continue;
+            }
             let node = topology.node_named(name).map_err(|e| TopologyError::at("switches", e.message))?;
             if node.0 < topology.hosts {
                 let first = &topology.node(NodeId(topology.hosts)).name;

@@ -22,7 +22,7 @@ impl LinkId {
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
-    /// A host with one NIC.
+    /// A host with one NIC, of one port per plane.
     Host,
     /// A switch; hosts attach to tier 0.
     Switch {
@@ -34,7 +34,7 @@ pub enum NodeKind {
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`; `sw4.7` is switch 7 of group 4.
+    /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`; `p1.leaf0` is in plane 1, `sw4.7` is switch 7 of group 4.
     pub name: String,
     /// Host or switch.
     pub kind: NodeKind,
@@ -111,9 +111,12 @@ pub struct Graph {
     pub links: Vec<Link>,
     /// Number of hosts.
     pub hosts: u32,
+    /// Number of planes: fabrics of one shape without a common switch. Every host has a port in each, and switches are
+    /// numbered plane by plane.
+    pub planes: u32,
     /// Time a packet spends in a switch before it reaches the output port.
     pub switch_latency: Time,
-    /// Uplinks per tier as multi-part entropy values count them (leaf first); empty if the topology has no tiers.
+    /// Uplinks per tier of a plane as multi-part entropy values count them (leaf first); empty if the topology has no tiers.
     pub uplinks: Vec<u32>,
     /// Group of each switch, counted from the first switch (Dragonfly, Slim Fly); empty if there are no groups.
     pub groups: Vec<u32>,
@@ -292,14 +295,42 @@ impl Graph {
         }
     }
 
-    /// Returns the link from a host to its switch.
+    /// Returns the link from a host to its switch, of several planes the first.
     pub fn host_uplink(&self, host: u32) -> LinkId {
         self.ports[self.first[host as usize] as usize]
     }
 
-    /// Returns the switch that a host attaches to.
+    /// Returns the link from a host to its switch in a plane.
+    pub fn host_uplink_in(&self, host: u32, plane: u32) -> LinkId {
+        self.ports[(self.first[host as usize] + plane) as usize]
+    }
+
+    /// Returns the switch that a host attaches to, of several planes in the first.
     pub fn edge_switch(&self, host: u32) -> NodeId {
         self.link(self.host_uplink(host)).to
+    }
+
+    /// Returns the switch that a host attaches to in a plane.
+    pub fn edge_switch_in(&self, host: u32, plane: u32) -> NodeId {
+        self.link(self.host_uplink_in(host, plane)).to
+    }
+
+    /// Returns the number of switches of a plane.
+    pub fn plane_switches(&self) -> u32 {
+        self.switches() / self.planes
+    }
+
+    /// Returns the plane of a link: that of its switches.
+    pub fn plane_of(&self, link: LinkId) -> u32 {
+        let Link { from, to, .. } = self.link(link);
+        (from.0.max(to.0) - self.hosts) / self.plane_switches()
+    }
+
+    /// Returns the rates from and to a host over all its ports.
+    pub fn host_rates(&self, host: u32) -> (Rate, Rate) {
+        let links = self.out_links(NodeId(host));
+        let sum = |of: &dyn Fn(LinkId) -> LinkId| Rate(links.iter().map(|link| self.link(of(*link)).rate.0).sum());
+        (sum(&|link| link), sum(&LinkId::reverse))
     }
 
     /// Returns `true` if a path leads from one host to another on the intact graph: not between rails that are not joined.
@@ -334,7 +365,7 @@ impl Graph {
         self.out_links(node).iter().copied().filter(chosen)
     }
 
-    /// Returns the switches with hosts, ascending.
+    /// Returns the switches with hosts, ascending, of several planes those of the first.
     pub fn edge_switches(&self) -> Vec<NodeId> {
         let mut edges: Vec<NodeId> = (0..self.hosts).map(|host| self.edge_switch(host)).collect();
         edges.sort_unstable();
@@ -347,9 +378,9 @@ impl Graph {
         anabranch_random::name_key(&self.node(node).name)
     }
 
-    /// Returns the rate of the fastest NIC.
+    /// Returns the rate of the fastest NIC, all its ports together.
     pub fn nic_rate(&self) -> Rate {
-        (0..self.hosts).map(|host| self.link(self.host_uplink(host)).rate).max().unwrap_or_default()
+        (0..self.hosts).map(|host| self.host_rates(host).0).max().unwrap_or_default()
     }
 
     /// Returns the store-and-forward time over an empty path: wire times, delays and switch latencies.

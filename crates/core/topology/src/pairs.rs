@@ -187,8 +187,8 @@ struct Residual {
 impl Pairs {
     /// Creates pairs of `topology`, which must not change, whose full packets have `packet` bytes on the wire.
     pub fn new(topology: &Topology, packet: u64) -> Self {
-        let hosts =
-            (0..topology.hosts).flat_map(|host| [topology.host_uplink(host), topology.host_uplink(host).reverse()]);
+        let ups = (0..topology.hosts).flat_map(|host| topology.out_links(NodeId(host)));
+        let hosts = ups.flat_map(|up| [*up, up.reverse()]);
         Pairs {
             packet,
             routes: None,
@@ -207,24 +207,28 @@ impl Pairs {
         self.are_alike
     }
 
-    /// Returns the paths between the edge switches of two hosts.
-    pub fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Pair<'_> {
-        let hosts = hosts_rate(topology, src, dst);
-        let is_only = self.first(topology, src, dst);
+    /// Returns the paths between the edge switches of two hosts in a plane.
+    pub fn between(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> Pair<'_> {
+        let hosts = hosts_rate(topology, src, dst, plane);
+        let is_only = self.first(topology, src, dst, plane);
         let is_fast = || self.path.iter().all(|link| topology.link(*link).rate >= hosts);
         if is_only || self.are_alike && is_fast() {
             let delay = self.path.iter().map(|link| topology.link(*link).delay + topology.switch_latency).sum();
             return Pair { path: &self.path, is_only, delay, steps: &[] };
         }
-        let Known { path, is_only, delay, steps } = self.known(topology, src, dst);
+        let Known { path, is_only, delay, steps } = self.known(topology, src, dst, plane);
         Pair { path, is_only: *is_only, delay: *delay, steps }
     }
 
-    /// Returns the largest rate from one host to another over all shortest paths: that of both host links, and of the
-    /// maximum flow between their edge switches.
+    /// Returns the largest rate from one host to another over all shortest paths, the sum over all planes: that of both host
+    /// links, and of the maximum flow between their edge switches.
     pub fn capacity(&mut self, topology: &Topology, src: u32, dst: u32) -> Rate {
-        let hosts = hosts_rate(topology, src, dst);
-        let pair = self.between(topology, src, dst);
+        Rate((0..topology.planes).map(|plane| self.capacity_in(topology, src, dst, plane).0).sum())
+    }
+
+    fn capacity_in(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> Rate {
+        let hosts = hosts_rate(topology, src, dst, plane);
+        let pair = self.between(topology, src, dst, plane);
         if pair.is_only {
             return pair.path.iter().map(|link| topology.link(*link).rate).fold(hosts, Rate::min);
         }
@@ -234,9 +238,21 @@ impl Pairs {
     /// Returns the shortest and the longest round trip of a packet of `data` bytes and its ACK of `ack` bytes over a
     /// shortest path and back over its cables, host links included.
     pub fn round_trips(&mut self, topology: &Topology, src: u32, dst: u32, data: u64, ack: u64) -> (Time, Time) {
+        let of_planes = (0..topology.planes).map(|plane| self.round_trips_in(topology, src, dst, plane, (data, ack)));
+        of_planes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default()
+    }
+
+    fn round_trips_in(
+        &mut self,
+        topology: &Topology,
+        src: u32,
+        dst: u32,
+        plane: u32,
+        (data, ack): (u64, u64),
+    ) -> (Time, Time) {
         let round = |link: LinkId| topology.one_way(&[link], data) + topology.one_way(&[link.reverse()], ack);
-        let hosts = round(topology.host_uplink(src)) + round(topology.host_uplink(dst).reverse());
-        if self.first(topology, src, dst) || self.are_alike {
+        let hosts = round(topology.host_uplink_in(src, plane)) + round(topology.host_uplink_in(dst, plane).reverse());
+        if self.first(topology, src, dst, plane) || self.are_alike {
             let only = hosts + self.path.iter().map(|link| round(*link)).sum();
             return (only, only);
         }
@@ -244,7 +260,7 @@ impl Pairs {
             self.round_trips.clear();
             self.sizes = (data, ack);
         }
-        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+        let (from, to) = (topology.edge_switch_in(src, plane), topology.edge_switch_in(dst, plane));
         let Pairs { round_trips, dag, routes, .. } = self;
         let between = round_trips.entry((from, to)).or_insert_with(|| {
             dag.between(topology, routes.get_or_insert_with(|| topology.routes()), from, to);
@@ -253,12 +269,19 @@ impl Pairs {
         (hosts + between.0, hosts + between.1)
     }
 
-    /// Returns the links of all shortest paths between the edge switches of two hosts; where the paths are alike and not
-    /// `all` are requested, those of one path.
-    pub fn links(&mut self, topology: &Topology, src: u32, dst: u32, all: bool) -> impl Iterator<Item = LinkId> {
-        let one = self.first(topology, src, dst) || self.are_alike && !all;
+    /// Returns the links of all shortest paths between the edge switches of two hosts in a plane; where the paths are alike
+    /// and not `all` are requested, those of one path.
+    pub fn links(
+        &mut self,
+        topology: &Topology,
+        src: u32,
+        dst: u32,
+        plane: u32,
+        all: bool,
+    ) -> impl Iterator<Item = LinkId> {
+        let one = self.first(topology, src, dst, plane) || self.are_alike && !all;
         if !one {
-            let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+            let (from, to) = (topology.edge_switch_in(src, plane), topology.edge_switch_in(dst, plane));
             let routes = self.routes.get_or_insert_with(|| topology.routes());
             self.dag.between(topology, routes, from, to);
         }
@@ -269,13 +292,13 @@ impl Pairs {
 
     /// Returns the number of links of a shortest path between the edge switches of two hosts.
     pub fn hops(&mut self, topology: &Topology, src: u32, dst: u32) -> u64 {
-        self.first(topology, src, dst);
+        self.first(topology, src, dst, 0);
         self.path.len() as u64
     }
 
     /// Puts the first shortest path between the edge switches into `path`; returns `true` if there is no other.
-    fn first(&mut self, topology: &Topology, src: u32, dst: u32) -> bool {
-        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+    fn first(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> bool {
+        let (from, to) = (topology.edge_switch_in(src, plane), topology.edge_switch_in(dst, plane));
         self.path.clear();
         if from == to {
             return true;
@@ -291,8 +314,8 @@ impl Pairs {
         is_only
     }
 
-    fn known(&mut self, topology: &Topology, src: u32, dst: u32) -> &Known {
-        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+    fn known(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> &Known {
+        let (from, to) = (topology.edge_switch_in(src, plane), topology.edge_switch_in(dst, plane));
         let Pairs { known, dag, routes, packet, fastest_host, .. } = self;
         known.entry((from, to)).or_insert_with(|| {
             dag.between(topology, routes.get_or_insert_with(|| topology.routes()), from, to);
@@ -309,7 +332,8 @@ impl Pairs {
     }
 }
 
-/// Returns the rate of the slower of the links of two hosts.
-fn hosts_rate(graph: &Graph, src: u32, dst: u32) -> Rate {
-    graph.link(graph.host_uplink(src)).rate.min(graph.link(graph.host_uplink(dst).reverse()).rate)
+/// Returns the rate of the slower of the links of two hosts in a plane.
+fn hosts_rate(graph: &Graph, src: u32, dst: u32, plane: u32) -> Rate {
+    let (up, down) = (graph.host_uplink_in(src, plane), graph.host_uplink_in(dst, plane).reverse());
+    graph.link(up).rate.min(graph.link(down).rate)
 }

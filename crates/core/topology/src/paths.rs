@@ -1,5 +1,5 @@
 use crate::{
-    LinkClass, LinkId, NodeId, Routes,
+    Link, LinkClass, LinkId, NodeId, Routes,
     graph::Graph,
     routes::distances,
     switch_graph::{Search, SwitchGraph},
@@ -150,9 +150,9 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
     let out = |up: LinkId| graph.one_way(&[up], data) + graph.one_way(&[up.reverse()], ack);
     let mut sources: Vec<Slowest> = vec![Slowest::default(); graph.switches() as usize];
     let mut destinations = sources.clone();
-    for host in 0..graph.hosts {
-        let up = graph.host_uplink(host);
-        let edge = (graph.edge_switch(host).0 - graph.hosts) as usize;
+    for up in (0..graph.hosts).flat_map(|host| graph.out_links(NodeId(host))).copied() {
+        let Link { from: NodeId(host), to: edge, .. } = *graph.link(up);
+        let edge = (edge.0 - graph.hosts) as usize;
         sources[edge].add(host, out(up));
         destinations[edge].add(host, out(up.reverse()));
     }
@@ -160,7 +160,8 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
     if let Some((host, between)) = alike(graph, &rounds) {
         return host + between * u64::from(routes.farthest());
     }
-    let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
+    let per_plane = graph.plane_switches();
+    let edges: Vec<u32> = (0..graph.switches()).filter(|switch| routes.column(*switch).is_some()).collect();
     let are_alike = are_alike(graph);
     let mut between = vec![None; graph.switches() as usize];
     let mut open = Vec::new();
@@ -169,8 +170,8 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         between.fill(None);
         between[to as usize] = Some(Time::ZERO);
         for &from in &edges {
-            // Rails that are not joined.
-            if from != to && routes.group(from, to).len == 0 {
+            // Other planes, and rails that are not joined.
+            if from / per_plane != to / per_plane || from != to && routes.group(from, to).len == 0 {
                 continue;
             }
             open.push(from);
@@ -200,14 +201,15 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
 /// everywhere: then hops determine the largest round trip.
 fn alike(graph: &Graph, rounds: &[Time]) -> Option<(Time, Time)> {
     let of = |link: LinkId| rounds[link.0 as usize];
-    let ends = |host: u32| (of(graph.host_uplink(host)), of(graph.host_uplink(host).reverse()));
-    let first = ends(0);
+    let ends = |up: LinkId| (of(up), of(up.reverse()));
+    let first = ends(graph.host_uplink(0));
     let mut between = graph.link_ids().filter(|link| {
         let link = graph.link(*link);
         link.from.0 >= graph.hosts && link.to.0 >= graph.hosts
     });
     let round = between.next().map_or(Time::ZERO, of);
-    let same = (1..graph.hosts).all(|host| ends(host) == first) && between.all(|link| of(link) == round);
+    let mut ups = (0..graph.hosts).flat_map(|host| graph.out_links(NodeId(host)));
+    let same = ups.all(|up| ends(*up) == first) && between.all(|link| of(link) == round);
     same.then_some((first.0 + first.1, round))
 }
 
@@ -234,19 +236,20 @@ pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: N
 }
 
 pub(crate) fn paths(graph: &Graph, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
-    let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));
     let mut found = Vec::new();
-    let mut stack = vec![(from, vec![graph.host_uplink(src)])];
-    while let Some((at, path)) = stack.pop() {
+    let first = |plane: u32| (plane, graph.edge_switch_in(src, plane), vec![graph.host_uplink_in(src, plane)]);
+    let mut stack: Vec<_> = (0..graph.planes).rev().map(first).collect();
+    while let Some((plane, at, path)) = stack.pop() {
         if found.len() == most {
             break;
         }
+        let to = graph.edge_switch_in(dst, plane);
         if at == to {
-            found.push(path.into_iter().chain([graph.host_uplink(dst).reverse()]).collect());
+            found.push(path.into_iter().chain([graph.host_uplink_in(dst, plane).reverse()]).collect());
             continue;
         }
         for link in routes.towards(at.0 - graph.hosts, to.0 - graph.hosts).links.iter().rev() {
-            stack.push((graph.link(*link).to, path.iter().copied().chain([*link]).collect()));
+            stack.push((plane, graph.link(*link).to, path.iter().copied().chain([*link]).collect()));
         }
     }
     found

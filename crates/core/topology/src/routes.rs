@@ -35,7 +35,7 @@ pub struct NextHops<'a> {
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: u32,
-    /// `u32::MAX` for switches without hosts.
+    /// Leaves in the same place of different planes share a column. `u32::MAX` for switches without hosts.
     column: Vec<u32>,
     columns: usize,
     /// Per (switch, block of [`BLOCK`] columns): the group of all of them, or [`SPLIT`] and an index into `split`. In a tree
@@ -67,8 +67,11 @@ impl Routes {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
         let edges = topology.edge_switches();
         let mut column = vec![u32::MAX; switches];
+        let per_plane = topology.plane_switches();
         for (number, edge) in edges.iter().enumerate() {
-            column[(edge.0 - hosts) as usize] = number as u32;
+            for copy in column.iter_mut().skip((edge.0 - hosts) as usize).step_by(per_plane as usize) {
+                *copy = number as u32;
+            }
         }
         let mut routes = Routes {
             hosts,
@@ -94,10 +97,10 @@ impl Routes {
         let mut sets = Sets::new(&graph);
         for (number, goals) in edges.chunks(64).enumerate() {
             let goals: Vec<u32> = goals.iter().map(|edge| edge.0 - hosts).collect();
-            routes.unreachable += search.run(&graph, &goals);
+            routes.unreachable += search.run(&graph, &goals, per_plane);
             routes.farthest = routes.farthest.max(search.farthest(|switch| routes.column[switch as usize] != u32::MAX));
             for switch in 0..switches as u32 {
-                let own = goals.iter().position(|goal| *goal == switch);
+                let own = goals.iter().position(|goal| *goal == switch % per_plane);
                 let first_block = switch as usize * routes.row + number * (64 / BLOCK);
                 let blocks = goals.len().div_ceil(BLOCK);
                 let group_of = |routes: &mut Routes, sets: &mut Sets, bit: usize| {
@@ -147,7 +150,8 @@ impl Routes {
         self.groups.len() as u32 - 1
     }
 
-    /// Returns the next hops at switch number `switch` towards `edge`, the number of another switch with hosts.
+    /// Returns the next hops at switch number `switch` towards `edge`, the number of another switch with hosts: of several
+    /// planes, towards that in its place in the plane of `switch`.
     #[inline]
     pub fn towards(&self, switch: u32, edge: u32) -> NextHops<'_> {
         let group = self.groups[self.entry(switch, edge) as usize];

@@ -91,6 +91,8 @@ pub struct Summary {
     pub bdp_packets: u64,
     /// Guided paths; `None` if there are none.
     pub guided: Option<GuidedSummary>,
+    /// Number of planes; distances and paths are those in one of them.
+    pub planes: u32,
     /// Rails; `None` if the fabric is not wired by rails.
     pub rails: Option<Rails>,
 }
@@ -123,6 +125,7 @@ pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data
         bdp_bytes,
         bdp_packets: bdp_bytes.div_ceil(data.max(1)),
         guided: guide.map(|guide| guided_summary(graph, guide, data, ack)),
+        planes: graph.planes,
         rails: graph.rails,
     }
 }

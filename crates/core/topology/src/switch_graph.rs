@@ -124,14 +124,17 @@ impl WideSearch {
         }
     }
 
-    /// Returns the number of pairs of a switch and a goal that are not connected.
-    pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32]) -> u64 {
+    /// Returns the number of pairs of a switch and a goal that are not connected. Switches `stride` apart are one goal.
+    pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32], stride: u32) -> u64 {
         self.seen.fill(0);
         self.nearer.fill(0);
         self.found_at.fill(0);
         let mut hops = 0;
         let mut active = Vec::new();
-        for (bit, &goal) in goals.iter().enumerate() {
+        let copies = |(bit, first): (usize, &u32)| {
+            (*first..graph.switches() as u32).step_by(stride as usize).map(move |goal| (bit, goal))
+        };
+        for (bit, goal) in goals.iter().enumerate().flat_map(copies) {
             if self.level[goal as usize] == 0 {
                 active.push(goal);
             }

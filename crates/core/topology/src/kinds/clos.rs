@@ -55,6 +55,7 @@ impl ClosParameters {
             links_per_spine: self.links_per_spine,
             cores: self.cores,
             links_per_core: self.links_per_core,
+            planes: self.planes,
         };
         tree.checked("pods")
     }

@@ -27,7 +27,9 @@ parameters! {
         radix: u64 = 16, source "PRIME, Table I";
         /// Hosts per uplink of a leaf: 1 is non-blocking, 2 gives every leaf twice as many hosts.
         oversubscription: u64 = 1, source "PRIME, Table I; 2: ConWeave's fat trees (specification 17.1)";
-        /// Rate of every link.
+        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
+        planes: u64 = 1, source "ours";
+        /// Rate of every link, of several planes over all of them.
         link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours", Expert;
@@ -61,7 +63,9 @@ impl FatTreeParameters {
         let (leaves, groups, middle, cores) =
             if self.tiers == 3 { (k * half, k, "agg", half * half) } else { (k, 1, "spine", 0) };
         let hosts = leaves * half * self.oversubscription;
-        let tree = Tree { hosts, leaves, groups, middle, spines: half, links_per_spine: 1, cores, links_per_core: 1 };
+        let planes = self.planes;
+        let tree =
+            Tree { hosts, leaves, groups, middle, spines: half, links_per_spine: 1, cores, links_per_core: 1, planes };
         tree.checked(if self.oversubscription > 1 { "oversubscription" } else { "radix" })
     }
 }
@@ -73,6 +77,6 @@ impl Kind for FatTreeParameters {
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency)?)
+        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?)
     }
 }

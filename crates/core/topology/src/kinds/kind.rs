@@ -15,7 +15,7 @@ pub struct Scale {
     pub hosts: u64,
     /// Number of switches.
     pub switches: u64,
-    /// Number of switches with hosts: forwarding tables have an entry for each.
+    /// Number of switches with hosts, of several planes those of one: forwarding tables have an entry for each.
     pub leaves: u64,
     /// Number of cables, those of hosts included.
     pub cables: u64,
@@ -76,6 +76,29 @@ pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
         return Err(TopologyError::at(key, format!("`{key}` is {rate}; at least 1Mbps is needed")));
     }
     Ok(rate)
+}
+
+/// Maximum number of planes: ports of a host.
+const MAX_PLANES: u64 = 16;
+
+pub(crate) fn at_most_planes(planes: u64) -> Result<(), TopologyError> {
+    if !(1..=MAX_PLANES).contains(&planes) {
+        let message = format!("`planes` is {planes}; a number from 1 to {MAX_PLANES} is needed");
+        return Err(TopologyError::at("planes", message));
+    }
+    Ok(())
+}
+
+/// Returns the rate of a link of one of `planes` planes, which share `rate`.
+pub(crate) fn per_plane(key: &str, rate: Rate, planes: u64) -> Result<Rate, TopologyError> {
+    at_most_planes(planes)?;
+    if rate.0 % planes != 0 || rate.0 / planes < 1_000_000 {
+        let message = format!(
+            "`planes` is {planes}, and `{key}` {rate}; a plane has an equal part of it, whole bits per second and at least 1Mbps"
+        );
+        return Err(TopologyError::at("planes", message));
+    }
+    Ok(Rate(rate.0 / planes))
 }
 
 pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {

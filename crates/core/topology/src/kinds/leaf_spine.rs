@@ -26,7 +26,9 @@ parameters! {
         hosts_per_leaf: u64 = 16, source "Hopper §4.1.1";
         /// Parallel cables between a leaf and a spine.
         links_per_spine: u64 = 1, source "ours", Expert;
-        /// Rate of every link.
+        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
+        planes: u64 = 1, source "ours";
+        /// Rate of every link, of several planes over all of them.
         link_rate: Rate = Rate::gbps(100), source "Hopper §4.1.1";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours", Expert;
@@ -56,6 +58,7 @@ impl LeafSpineParameters {
             links_per_spine: self.links_per_spine,
             cores: 0,
             links_per_core: 0,
+            planes: self.planes,
         };
         tree.checked("leaves")
     }
@@ -68,6 +71,6 @@ impl Kind for LeafSpineParameters {
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency)?)
+        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?)
     }
 }

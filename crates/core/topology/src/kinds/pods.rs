@@ -1,6 +1,6 @@
 //! Common part of the trees: leaves with hosts, spines above groups of leaves, cores above the spines.
 
-use super::kind::{Scale, few_cables, moving, not_too_many, short};
+use super::kind::{Scale, at_most_planes, few_cables, moving, not_too_many, per_plane, short};
 use crate::{LinkClass, TopologyError, build::Builder, graph::Graph, graph::Rails};
 use anabranch_units::{Rate, Time};
 
@@ -18,29 +18,33 @@ pub(super) struct Tree {
     /// Cores of all groups; core k is above spine k / (cores / spines) of every group. 0: no third tier.
     pub(super) cores: u64,
     pub(super) links_per_core: u64,
+    /// Number of such trees: each is a plane.
+    pub(super) planes: u64,
 }
 
-/// Rates and delays of the links to hosts, to spines and to cores, and the latency of a switch.
+/// Rates and delays of a plane's links to hosts, to spines and to cores, the latency of a switch, and the number of planes.
 pub(super) struct Cabling {
     pub(super) links: [(Rate, Time); 3],
     pub(super) latency: Time,
+    pub(super) planes: u32,
 }
 
 impl Cabling {
-    /// Checks rates and delays; those of links to hosts and cores are by default those of every link.
+    /// Checks rates and delays; those of links to hosts and cores are by default those of every link. The planes share rates.
     pub(super) fn checked(
         (rate, delay): (Rate, Time),
         hosts: (Option<Rate>, Option<Time>),
         core_rate: Option<Rate>,
         latency: Time,
+        planes: u64,
     ) -> Result<Self, TopologyError> {
-        moving("link_rate", rate)?;
-        let host_rate = moving("host_link_rate", hosts.0.unwrap_or(rate))?;
-        let core_rate = moving("core_link_rate", core_rate.unwrap_or(rate))?;
+        let rate = per_plane("link_rate", moving("link_rate", rate)?, planes)?;
+        let own = |key: &str, own: Option<Rate>| own.map_or(Ok(rate), |own| per_plane(key, moving(key, own)?, planes));
+        let (host_rate, core_rate) = (own("host_link_rate", hosts.0)?, own("core_link_rate", core_rate)?);
         short("link_delay", delay)?;
         let host_delay = short("host_link_delay", hosts.1.unwrap_or(delay))?;
         let links = [(host_rate, host_delay), (rate, delay), (core_rate, delay)];
-        Ok(Cabling { links, latency: short("switch_latency", latency)? })
+        Ok(Cabling { links, latency: short("switch_latency", latency)?, planes: planes as u32 })
     }
 }
 
@@ -54,7 +58,9 @@ macro_rules! tree_parameters {
             $(#[doc = $title])*
             pub struct $name {
                 $($(#[doc = $meaning])+ $field: $kind = $default, source $source $(, $level)?;)*
-                /// Rate of every link.
+                /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
+                planes: u64 = 1, source "ours";
+                /// Rate of every link, of several planes over all of them.
                 link_rate: anabranch_units::Rate = anabranch_units::Rate::gbps(400), source $rate_source;
                 /// Rate of links to hosts; "": as `link_rate`.
                 host_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;
@@ -72,7 +78,7 @@ macro_rules! tree_parameters {
         impl $name {
             fn cabling(&self) -> Result<$crate::kinds::pods::Cabling, TopologyError> {
                 let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-                $crate::kinds::pods::Cabling::checked(links, hosts, self.core_link_rate, self.switch_latency)
+                $crate::kinds::pods::Cabling::checked(links, hosts, self.core_link_rate, self.switch_latency, self.planes)
             }
         }
     };
@@ -83,6 +89,7 @@ pub(super) use tree_parameters;
 impl Tree {
     /// Checks the size; `hosts_key` is at fault where there are too many hosts.
     pub(super) fn checked(self, hosts_key: &str) -> Result<Self, TopologyError> {
+        at_most_planes(self.planes)?;
         not_too_many(hosts_key, self.hosts)?;
         if self.cores > 0 && !self.cores.is_multiple_of(self.spines) {
             let near = self.cores.next_multiple_of(self.spines);
@@ -93,8 +100,8 @@ impl Tree {
             );
             return Err(TopologyError::at("cores", message));
         }
-        few_cables("spines", self.lower_cables())?;
-        few_cables("cores", self.upper_cables())?;
+        few_cables("spines", self.lower_cables().saturating_mul(self.planes))?;
+        few_cables("cores", self.upper_cables().saturating_mul(self.planes))?;
         Ok(self)
     }
 
@@ -107,8 +114,8 @@ impl Tree {
     }
 
     pub(super) fn scale(&self) -> Scale {
-        let switches = self.leaves + self.groups * self.spines + self.cores;
-        let cables = self.hosts + self.lower_cables() + self.upper_cables();
+        let switches = (self.leaves + self.groups * self.spines + self.cores) * self.planes;
+        let cables = (self.hosts + self.lower_cables() + self.upper_cables()) * self.planes;
         Scale { hosts: self.hosts, switches, leaves: self.leaves, cables, guide_bytes: 0 }
     }
 
@@ -131,23 +138,27 @@ impl Tree {
             [self.hosts, self.leaves, self.groups, self.spines, self.cores].map(|count| count as u32);
         let mut builder = Builder::default();
         builder.hosts(hosts);
-        let leaf = builder.switches(leaves, "leaf", 0);
-        let spine = builder.switches(groups * spines, self.middle, 1);
-        let core = builder.switches(cores, "core", 2);
-        for host in 0..hosts {
-            builder.cable(host, leaf + leaf_of(host), to_host, LinkClass::Host);
-        }
-        for (l, s) in (0..leaves).flat_map(|l| (0..spines).map(move |s| (l, s))) {
-            for _ in 0..self.links_per_spine {
-                let upper = spine + group_of(l) * spines + s;
-                builder.cable(leaf + l, upper, to_spine, LinkClass::Tier { lower: 0 });
-            }
-        }
+        builder.planes(cabling.planes);
         let above = cores.checked_div(spines).unwrap_or(0);
-        for (s, k) in (0..groups * spines).flat_map(|s| (0..above).map(move |k| (s, k))) {
-            for _ in 0..self.links_per_core {
-                let upper = core + s % spines * above + k;
-                builder.cable(spine + s, upper, to_core, LinkClass::Tier { lower: 1 });
+        for plane in 0..cabling.planes {
+            let name = |name: &str| if cabling.planes > 1 { format!("p{plane}.{name}") } else { name.to_string() };
+            let leaf = builder.switches(leaves, &name("leaf"), 0);
+            let spine = builder.switches(groups * spines, &name(self.middle), 1);
+            let core = builder.switches(cores, &name("core"), 2);
+            for host in 0..hosts {
+                builder.cable(host, leaf + leaf_of(host), to_host, LinkClass::Host);
+            }
+            for (l, s) in (0..leaves).flat_map(|l| (0..spines).map(move |s| (l, s))) {
+                for _ in 0..self.links_per_spine {
+                    let upper = spine + group_of(l) * spines + s;
+                    builder.cable(leaf + l, upper, to_spine, LinkClass::Tier { lower: 0 });
+                }
+            }
+            for (s, k) in (0..groups * spines).flat_map(|s| (0..above).map(move |k| (s, k))) {
+                for _ in 0..self.links_per_core {
+                    let upper = core + s % spines * above + k;
+                    builder.cable(spine + s, upper, to_core, LinkClass::Tier { lower: 1 });
+                }
             }
         }
         builder.rails(rails);

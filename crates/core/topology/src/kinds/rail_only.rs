@@ -33,7 +33,9 @@ parameters! {
         spines: u64 = 0, source "arXiv 2307.12169: rails need no spine up to the radix of a switch";
         /// Parallel cables between a leaf and a spine of its rail.
         links_per_spine: u64 = 1, source "ours", Expert;
-        /// Rate of every link.
+        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
+        planes: u64 = 1, source "ours";
+        /// Rate of every link, of several planes over all of them.
         link_rate: Rate = Rate::gbps(400), source "arXiv 2307.12169";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours", Expert;
@@ -76,6 +78,7 @@ impl RailOnlyParameters {
             links_per_spine: self.links_per_spine,
             cores: 0,
             links_per_core: 0,
+            planes: self.planes,
         };
         tree.checked("servers")
     }
@@ -90,7 +93,7 @@ impl Kind for RailOnlyParameters {
         let tree = self.tree()?;
         let (rails, per_pod) = (self.rails as u32, self.servers_per_pod as u32);
         let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        let cabling = Cabling::checked(links, hosts, None, self.switch_latency)?;
+        let cabling = Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?;
         let leaf_of = |host: u32| host / rails / per_pod * rails + host % rails;
         tree.build_rails(&cabling, Some(Rails { count: rails, are_joined: rails == 1 }), leaf_of, |leaf| leaf % rails)
     }

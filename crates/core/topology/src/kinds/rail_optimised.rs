@@ -72,6 +72,7 @@ impl RailOptimisedParameters {
             links_per_spine: self.links_per_spine,
             cores: self.cores,
             links_per_core: self.links_per_core,
+            planes: self.planes,
         };
         tree.checked("servers")
     }

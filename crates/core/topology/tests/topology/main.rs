@@ -10,6 +10,7 @@ mod grouped;
 mod guided;
 mod guided_switches;
 mod pairs;
+mod planes;
 mod rails;
 mod routes;
 mod scale;

@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(topology.max_base_rtt(PACKET, 64), of_pairs.max().unwrap_or_default());
         let delay = |path: &[LinkId]| path.iter().map(|link| topology.link(*link).delay + topology.switch_latency).sum::<Time>();
         let wire = |path: &[LinkId]| path.iter().map(|link| Serialiser::new(topology.link(*link).rate).serialise(PACKET)).sum::<Time>();
-        let pair = pairs.between(&topology, src, dst);
+        let pair = pairs.between(&topology, src, dst, 0);
         prop_assert_eq!(pair.is_only, paths.len() == 1);
         prop_assert_eq!(pair.delay, paths.iter().map(|path| delay(path)).min().unwrap());
         let fastest = paths.iter().map(|path| delay(path) + wire(path)).min().unwrap();
@@ -99,7 +99,7 @@ proptest! {
             (links().map(|link| link.rate.0).min().unwrap(), links().map(|link| link.delay + topology.switch_latency).sum())
         };
         let expected: u128 = paths.iter().map(|path| ends(path)).map(|(rate, delay)| delivered(rate, delay)).sum();
-        let steps = Pairs::new(&topology, PACKET).between(&topology, 0, 1).steps.to_vec();
+        let steps = Pairs::new(&topology, PACKET).between(&topology, 0, 1, 0).steps.to_vec();
         prop_assert_eq!(steps.iter().map(|step| delivered(step.rate.0, step.delay)).sum::<u128>(), expected);
         // The cables of the spines take turns.
         let mut turned = topology.clone();
@@ -109,6 +109,6 @@ proptest! {
                 (turned.links[other.0 as usize].rate, turned.links[other.0 as usize].delay) = (of.rate, of.delay);
             }
         }
-        prop_assert_eq!(Pairs::new(&turned, PACKET).between(&turned, 0, 1).steps.to_vec(), steps);
+        prop_assert_eq!(Pairs::new(&turned, PACKET).between(&turned, 0, 1, 0).steps.to_vec(), steps);
     }
 }

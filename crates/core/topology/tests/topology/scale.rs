@@ -10,7 +10,7 @@ fn counted(topology: &Topology) -> Scale {
     Scale {
         hosts: topology.hosts.into(),
         switches: topology.nodes.len() as u64 - u64::from(topology.hosts),
-        leaves: edges(topology).len() as u64,
+        leaves: edges(topology).len() as u64 / u64::from(topology.planes),
         cables: topology.links.len() as u64 / 2,
         guide_bytes: topology.guide().map_or(0, |guide| guide.table_bytes()),
     }
@@ -29,6 +29,7 @@ fn one_of(values: &[&str]) -> BoxedStrategy<String> {
 /// Draws a value of a key of a kind: mostly valid, and for sizes that depend on one another often so.
 fn value(key: &str, schema: &ValueSchema) -> BoxedStrategy<String> {
     match key {
+        "planes" => one_of(&["1", "2", "4", "17"]),
         "q" => prop_oneof![9 => one_of(&["3", "4", "5", "7", "8", "9", "11", "13", "16", "17", "19"]), 1 => count(19)]
             .boxed(),
         "tiers" => prop_oneof![10 => one_of(&["2", "3"]), 1 => count(6)].boxed(),

@@ -176,6 +176,9 @@ impl<'a> Plan<'a> {
                 "fabric.flow_keys = \"udp-ports\" numbers all flows in advance; give measure.flow_rows = \"all\"";
             return Err(RunError::Setup(message.into()));
         }
+        if topology.planes > 1 {
+            return Err(RunError::Setup("the simulator has no NICs of several planes yet".into()));
+        }
         let pairs = UsedPairs::new(setup);
         let (base_rtt, slowest) = (pairs.longest.0, pairs.slowest);
         let bdp = |rate| pairs.port_bdp(rate);

@@ -171,7 +171,7 @@ impl UsedPairs {
                     let (shortest_rtt, base_rtt) = pairs.round_trips(topology, src, dst, out, back);
                     let capacity = pairs.capacity(topology, src, dst);
                     let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
-                    let links: Vec<_> = pairs.links(topology, src, dst, !lowest.is_empty()).chain([down]).collect();
+                    let links: Vec<_> = pairs.links(topology, src, dst, 0, !lowest.is_empty()).chain([down]).collect();
                     let both = links.iter().chain([&up]).flat_map(|link| [*link, link.reverse()]);
                     let slowest = both.map(|link| rates(link).1).min().unwrap_or(nic_rate);
                     let rates = links.into_iter().map(rates).collect();

@@ -34,6 +34,21 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, Scen
             link.fill(&mut settings, &[]).map(|()| settings)
         })
         .collect::<Result<_, _>>()?;
+    let has_planes = |parameters: &TopologyParameters| {
+        parameters.parameters().documentation().iter().any(|parameter| parameter.name == "planes")
+    };
+    if !has_planes(&parameters)
+        && let Some(node) = section.take("planes")
+    {
+        let kinds = TopologyParameters::ALL.iter().filter_map(|kind| TopologyParameters::named(kind.name).ok());
+        let trees: Vec<&str> = kinds.filter(has_planes).map(|kind| kind.name()).collect();
+        let message = format!(
+            "[topology]: `planes`: {} has one plane; planes are copies of a tree, of {}",
+            parameters.name(),
+            trees.join(", ")
+        );
+        return Err(ScenarioError::new(message).at(node.key.clone()));
+    }
     section.fill(parameters.parameters_mut(), &["kind", "link"])?;
     Ok(TopologySection { parameters, overrides })
 }

@@ -140,7 +140,11 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, T
     }
     let parallel = bundle(1)?;
     let link = |t: usize| Ok::<_, TopologyError>((rate(t)?, delay(t)?));
-    let cabling = Cabling { links: [link(0)?, link(1)?, link(tiers.len() - 1)?], latency: Time::from_ns(latencies[0]) };
+    let cabling = Cabling {
+        links: [link(0)?, link(1)?, link(tiers.len() - 1)?],
+        latency: Time::from_ns(latencies[0]),
+        planes: 1,
+    };
     let tree = Tree {
         hosts: nodes,
         leaves,
@@ -150,6 +154,7 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, T
         links_per_spine: parallel,
         cores: 0,
         links_per_core: 0,
+        planes: 1,
     };
     if tiers.len() == 2 {
         if down != leaves * parallel {
