@@ -7,7 +7,7 @@ use anabranch_workload::{Flow, Medium};
 /// Ideal times of the flows of a setup: no flow of a simulation takes less, under any load balancer.
 ///
 /// A flow alone has all shortest paths at once, or with guided paths and with new routes after faults any path. Each bound
-/// below holds for every assignment of its packets to them.
+/// below holds for every assignment of its packets to them, and to planes.
 #[derive(Debug)]
 pub(crate) struct IdealTimes {
     /// With the best rates that links ever have, where faults raise one above that of the setup.
@@ -17,10 +17,11 @@ pub(crate) struct IdealTimes {
     any: Option<[BasePaths; 2]>,
     packet: u64,
     wire: Wire,
+    planes_are_alike: bool,
 }
 
 /// Bytes of a flow on the wire.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Train {
     /// Full packets before the last one.
     full: u64,
@@ -39,7 +40,8 @@ impl IdealTimes {
         let reroutes = setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Down));
         let any = topology.guidance.is_some() || reroutes && !pairs.are_alike();
         let any = any.then(|| [BasePaths::fastest(packet), BasePaths::fastest(0)]);
-        IdealTimes { raised, pairs, any, packet, wire: Wire { rounds: setup.fabric.recorded } }
+        let planes_are_alike = topology.planes_are_alike();
+        IdealTimes { raised, pairs, any, packet, wire: Wire { rounds: setup.fabric.recorded }, planes_are_alike }
     }
 
     /// Returns `(ideal_rx, ideal_ack)` of `flow` alone, with an unlimited window. In the `conweave-ns3` profiles `ideal_ack`
@@ -59,36 +61,76 @@ impl IdealTimes {
         let topology = raised.as_deref().unwrap_or(&setup.topology);
         let there = self.between(topology, flow.src, flow.dst);
         let times = match setup.fabric.ideal_fct {
-            IdealFct::Transmission => [there.slowest(topology).wire_time(bytes); 2],
+            IdealFct::Transmission => {
+                let rate = there.iter().map(|plane| plane.slowest(topology).0).sum();
+                [Rate(rate).wire_time(bytes); 2]
+            }
             IdealFct::RttAndBytes => {
-                let rate = topology.link(there.up).rate;
-                let path: Vec<LinkId> = there.links().collect();
-                [there.train(topology, self.wire, train), topology.rtt(&path, mtu, 0) + rate.wire_time(bytes)]
+                let rate = topology.host_rates(flow.src).0;
+                let path: Vec<LinkId> = there[0].links().collect();
+                [self.train(topology, &there, train), topology.rtt(&path, mtu, 0) + rate.wire_time(bytes)]
             }
             IdealFct::LoneFlow => {
-                let rx = there.train(topology, self.wire, train);
+                let rx = self.train(topology, &there, train);
                 let back = self.between(topology, flow.dst, flow.src);
                 let alone = Train { full: 0, packet: self.packet, last: ack };
-                [rx, rx + back.train(topology, self.wire, alone)]
+                [rx, rx + self.train(topology, &back, alone)]
             }
         };
         self.raised = raised;
         times.into()
     }
 
-    fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Between {
-        let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
-        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+    /// Returns the paths of a flow in each plane.
+    fn between(&mut self, topology: &Topology, src: u32, dst: u32) -> Vec<Between> {
+        (0..topology.planes).map(|plane| self.between_in(topology, src, dst, plane)).collect()
+    }
+
+    /// Returns the earliest arrival of the last byte of a train over all planes.
+    fn train(&self, topology: &Topology, planes: &[Between], train: Train) -> Time {
+        let (wire, count) = (self.wire, planes.len() as u64);
+        if count == 1 {
+            return planes[0].train(topology, wire, train);
+        }
+        if self.planes_are_alike {
+            // One plane has a part of the packets, rounded up: the last one among them only if all others have fewer.
+            let (full, alone) = (train.full / count, train.full.is_multiple_of(count));
+            let last = if alone { train.last } else { train.packet };
+            return planes[0].train(topology, wire, Train { full, last, ..train });
+        }
+        // The least time until which the planes together pass as many packets, of which each may have the last one.
+        let passes = |plane: &Between, until: Time| {
+            let fits = |full: u64| plane.train(topology, wire, Train { full, ..train }) <= until;
+            let (mut least, mut most) = (0, train.full + 1);
+            while least < most {
+                let half = (least + most).div_ceil(2);
+                if fits(half - 1) { least = half } else { most = half - 1 }
+            }
+            least
+        };
+        let of_one = planes.iter().map(|plane| plane.train(topology, wire, train).ps());
+        let (mut least, mut most) = (0, of_one.min().unwrap_or(0));
+        while least < most {
+            let half = least + (most - least) / 2;
+            let passed: u64 = planes.iter().map(|plane| passes(plane, Time::from_ps(half))).sum();
+            if passed > train.full { most = half } else { least = half + 1 }
+        }
+        Time::from_ps(least)
+    }
+
+    fn between_in(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> Between {
+        let (up, down) = (topology.host_uplink_in(src, plane), topology.host_uplink_in(dst, plane).reverse());
+        let (from, to) = (topology.edge_switch_in(src, plane), topology.edge_switch_in(dst, plane));
         let rounds = self.wire.rounds;
         let Some([full, empty]) = self.any.as_mut().filter(|_| from != to) else {
             let is_rounded = rounds && !self.pairs.are_alike();
-            let pair = self.pairs.between(topology, src, dst, 0);
+            let pair = self.pairs.between(topology, src, dst, plane);
             let (path, steps) = (pair.path.into(), pair.steps.into());
             return Between { up, path, down, is_only: pair.is_only, is_rounded, delay: pair.delay, steps };
         };
         let inner = |path: &[LinkId]| path[1..path.len() - 1].into();
-        let path: Box<[LinkId]> = inner(full.path(topology, src, dst));
-        let nearest: Box<[LinkId]> = inner(empty.path(topology, src, dst));
+        let path: Box<[LinkId]> = inner(full.path_in(topology, src, dst, plane));
+        let nearest: Box<[LinkId]> = inner(empty.path_in(topology, src, dst, plane));
         let delay = nearest.iter().map(|link| delay(topology, *link)).sum();
         // Packets of any path leave the one switch and enter the other.
         let sum = |links: &mut dyn Iterator<Item = LinkId>| links.map(|link| topology.link(link).rate.0).sum::<u64>();
@@ -100,7 +142,7 @@ impl IdealTimes {
     }
 }
 
-/// Paths of a flow.
+/// Paths of a flow in a plane.
 struct Between {
     up: LinkId,
     /// Fastest path between the edge switches, for full packets.
@@ -234,12 +276,15 @@ pub fn ideal_note(setup: &Setup) -> Option<String> {
     let (of_hosts, others): (Vec<&Link>, Vec<&Link>) =
         topology.links.iter().partition(|link| link.from.0.min(link.to.0) < topology.hosts);
     let rates = |links: &[&Link]| links.iter().map(|link| link.rate).collect::<Vec<_>>();
-    let is_alike = ideals.any.is_none() && ideals.pairs.are_alike();
+    let is_alike = ideals.any.is_none() && ideals.pairs.are_alike() && ideals.planes_are_alike;
     if is_alike && rates(&others).into_iter().min() >= rates(&of_hosts).into_iter().max() {
         return None;
     }
     let mut over_network = setup.flows.all_flows().filter(|flow| flow.medium == Medium::Network);
-    let first = over_network.find(|flow| !ideals.between(topology, flow.src, flow.dst).is_exact(topology))?;
+    let first = over_network.find(|flow| {
+        !ideals.planes_are_alike
+            || !ideals.between(topology, flow.src, flow.dst).iter().all(|plane| plane.is_exact(topology))
+    })?;
     let [src, dst] = [first.src, first.dst].map(|host| &topology.node(NodeId(host)).name);
     Some(format!(
         "Ideal times are lower bounds, so that slowdowns may be too high, where the paths of a flow differ or are slower than its hosts' links (first: {src} to {dst})"

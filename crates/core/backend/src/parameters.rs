@@ -82,6 +82,19 @@ choices! {
 }
 
 choices! {
+    /// Distribution of packets over the ports of a NIC with one per plane.
+    pub enum PortSelector {
+        /// `by-ev` for schemes of multi-part entropy values, `free-port` for others.
+        Auto = "auto",
+        /// The entropy value names the port: the first part of a multi-part one, which has the planes as one tier more; any
+        /// other by a hash of it and the flow. A packet whose port is busy waits for it.
+        ByEv = "by-ev",
+        /// The next free port in turn takes the next packet, whatever its entropy value.
+        FreePort = "free-port",
+    }
+}
+
+choices! {
     /// Definition of a flow's ideal completion time, the divisor of its slowdown.
     pub enum IdealFct {
         /// That of the flow alone on the network.
@@ -151,6 +164,8 @@ parameters! {
         flow_keys: FlowKeys = FlowKeys::Connection, source "NCCL: a queue pair per connection; stable: Spritz' artifact, a flow per message; specification 17.1 and 17.5 for the recorded model", Reading;
         /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
         reply_paths: ReplyPaths = ReplyPaths::Default, source "ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV", Reading;
+        /// Distribution of packets over the ports of a NIC with one per plane.
+        nic_ports: PortSelector = PortSelector::Auto, source "ours; by-ev: MRC 1.0 (OCP), as public summaries have it; free-port: uet-htsim's -planes", Expert;
         /// Definition of a flow's ideal completion time, the divisor of its slowdown.
         ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model; transmission: ours, a reading of PRIME's undefined ideal", Reading;
         /// Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. Wire times are truncated to whole

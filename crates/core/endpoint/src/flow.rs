@@ -180,4 +180,10 @@ impl<T> Flow<T> {
     pub fn on_paths_changed<S: HostScheme>(&self, scheme: &mut S, now: Time, dead: &[bool]) {
         scheme.on_paths_changed(now, self.scheme_slot, dead);
     }
+
+    /// Passes the ports that are down, at either end, to the scheme, which holds the flow no longer.
+    pub fn on_ports_changed<S: HostScheme>(&mut self, scheme: &mut S, now: Time, local: u32, remote: u32) {
+        self.waits = false;
+        scheme.on_ports_changed(now, self.scheme_slot, local, remote);
+    }
 }

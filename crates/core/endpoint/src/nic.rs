@@ -45,6 +45,18 @@ pub trait Egress<T> {
         0
     }
 
+    /// Returns the ports that can start a packet now, one bit each.
+    #[inline]
+    fn free_ports(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Returns the time at which the next of the other ports becomes free.
+    #[inline]
+    fn port_free_at(&self) -> Time {
+        Time::ZERO
+    }
+
     /// Returns the tag that a packet carries if the scheme has chosen `tag`.
     #[inline]
     fn tag(&self, _flow: &T, tag: Tag) -> Tag {
@@ -253,7 +265,8 @@ impl Nic {
                 bytes: segment.payload,
                 retransmission: segment.retransmission,
                 eligible_at: flow.eligible_at,
-                ..Outgoing::first(segment.payload)
+                free_ports: line.free_ports(),
+                port_free_at: line.port_free_at(),
             };
             let (tag, requests_ack) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
                 Decision::Send(tag) => (line.tag(&flow.of, tag), false),

@@ -55,16 +55,17 @@ pub struct FlowInfo<'a> {
 /// Paths towards a destination: multi-part entropy values of a fat tree (PRIME, Table I), or a list (Spritz §III-C).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathSpace<'a> {
-    /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty without a choice.
+    /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty without a choice. Where entropy
+    /// values name planes, their number precedes them.
     pub uplinks: &'a [u32],
     /// Entropy values that lead over different paths, one per path, for schemes that profile them; empty: unknown.
     pub labels: &'a [Tag],
     /// Paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`]; else `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
+    /// Number of planes, of which part 0 of a value names one; 0 or 1: values name none.
+    pub planes: u32,
     /// Number of the destination's switch: destinations of one switch share `guided`. 0 without `guided`.
     pub edge: u32,
-    /// Planes: ports of the hosts. With several, `uplinks` begins with their number, and part 0 of a path is its plane. 0 is 1.
-    pub planes: u32,
     /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
 }

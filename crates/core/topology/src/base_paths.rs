@@ -25,19 +25,24 @@ impl BasePaths {
 
     /// Returns the path of [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
+        self.path_in(topology, src, dst, 0)
+    }
+
+    /// Returns the path of [`BasePaths::path`] in a plane.
+    pub fn path_in(&mut self, topology: &Topology, src: u32, dst: u32, plane: u32) -> &[LinkId] {
         self.path.clear();
         if topology.guidance.is_none() && self.packet.is_none() {
             let routes = self.routes.get_or_insert_with(|| topology.routes());
             let first = |at: NodeId, to: NodeId| routes.first(at.0 - topology.hosts, to.0 - topology.hosts);
-            follow_hosts(topology, first, src, dst, &mut self.path);
+            follow_hosts(topology, first, (src, dst), plane, &mut self.path);
             return &self.path;
         }
         if self.costs.is_empty() {
             self.costs = base_costs(topology, self.packet);
         }
-        let to = topology.edge_switch(dst);
+        let to = topology.edge_switch_in(dst, plane);
         let ports = self.ports.entry(to).or_insert_with(|| base_ports(topology, to, &self.costs, true));
-        follow_hosts(topology, along(topology, ports), src, dst, &mut self.path);
+        follow_hosts(topology, along(topology, ports), (src, dst), plane, &mut self.path);
         &self.path
     }
 }

@@ -69,6 +69,11 @@ parameters! {
         affects: Affects = Affects::All, source "specification 12.6", Expert;
         /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
+        /// Time until a NIC with a port per plane knows that the link of one has gone down or come up; it sends nothing over
+        /// ports that it knows to be down.
+        port_detect: Never<Time> = Never::Value(Time::ZERO), source "ours", Expert;
+        /// Time from then on until its peers know, and send nothing to that port.
+        peer_detect: Never<Time> = Never::Value(Time::ZERO), source "MRC 1.0 (OCP), as public summaries have it: a message at once", Expert;
         /// New rate, for link-degrade.
         rate: Option<Rate> = None, source "PRIME §IV-A2";
         /// New rate as a share of the old one, for link-degrade.
@@ -176,6 +181,8 @@ pub struct Fault {
     pub data_only: bool,
     /// Time at which the forwarding tables change; `None`: never.
     pub detect_at: Option<Time>,
+    /// Times at which NICs know of their own ports, with several planes, and of those of their peers; `None`: never.
+    pub port_detect_at: [Option<Time>; 2],
 }
 
 impl FaultParameters {
@@ -195,6 +202,16 @@ impl FaultParameters {
             let message = "`detect_after` goes with link-down, link-up, link-flap and switch-down; other faults leave the tables as they are";
             return Err(TopologyError::at("detect_after", message));
         }
+        let at_once = Never::Value(Time::ZERO);
+        let of_ports = [("port_detect", self.port_detect), ("peer_detect", self.peer_detect)];
+        if let Some((key, _)) = of_ports.into_iter().find(|(_, after)| *after != at_once)
+            && (!noticed || topology.planes == 1)
+        {
+            let message = format!(
+                "`{key}` goes with link-down, link-up, link-flap and switch-down on several planes: a single port is used whatever happens"
+            );
+            return Err(TopologyError::at(key, message));
+        }
         let fault = |at, action, links| Fault {
             at,
             action,
@@ -202,6 +219,7 @@ impl FaultParameters {
             number: Some(index),
             data_only: self.affects == Affects::Data,
             detect_at: self.detect_after.value().map(|after| at.saturating_add(after)),
+            port_detect_at: self.ports_detected(at),
         };
         let action = match self.kind {
             FaultKind::LinkDown | FaultKind::SwitchDown => FaultAction::Down,
@@ -231,6 +249,11 @@ impl FaultParameters {
             }
         };
         Ok(vec![fault(self.at, action, links)])
+    }
+
+    fn ports_detected(&self, at: Time) -> [Option<Time>; 2] {
+        let own = self.port_detect.value().map(|after| at.saturating_add(after));
+        [own, own.zip(self.peer_detect.value()).map(|(own, after)| own.saturating_add(after))]
     }
 
     /// Refuses keys that this kind of fault would silently ignore.

@@ -326,6 +326,13 @@ impl Graph {
         (from.0.max(to.0) - self.hosts) / self.plane_switches()
     }
 
+    /// Returns `true` if the links of all planes have the rates and delays of those of the first.
+    pub fn planes_are_alike(&self) -> bool {
+        let first = &self.links[..self.links.len() / self.planes as usize];
+        let of = |link: &Link| (link.rate, link.delay);
+        self.links.iter().zip(first.iter().cycle()).all(|(link, first)| of(link) == of(first))
+    }
+
     /// Returns the rates from and to a host over all its ports.
     pub fn host_rates(&self, host: u32) -> (Rate, Rate) {
         let links = self.out_links(NodeId(host));

@@ -50,7 +50,7 @@ fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
 pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     let mut path = Vec::new();
     let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph, None), graph.guidance.is_some());
-    follow_hosts(graph, along(graph, &ports), src, dst, &mut path);
+    follow_hosts(graph, along(graph, &ports), (src, dst), 0, &mut path);
     path
 }
 
@@ -58,17 +58,17 @@ pub(crate) fn along<'a>(graph: &'a Graph, ports: &'a [u16]) -> impl Fn(NodeId, N
     |at, _| graph.out_links(at)[usize::from(ports[(at.0 - graph.hosts) as usize])]
 }
 
-/// Appends the path between two hosts, as [`follow`].
+/// Appends the path between two hosts in a plane, as [`follow`].
 pub(crate) fn follow_hosts(
     graph: &Graph,
     next: impl FnMut(NodeId, NodeId) -> LinkId,
-    src: u32,
-    dst: u32,
+    (src, dst): (u32, u32),
+    plane: u32,
     path: &mut Vec<LinkId>,
 ) {
-    path.push(graph.host_uplink(src));
-    follow(graph, next, graph.edge_switch(src), graph.edge_switch(dst), path);
-    path.push(graph.host_uplink(dst).reverse());
+    path.push(graph.host_uplink_in(src, plane));
+    follow(graph, next, graph.edge_switch_in(src, plane), graph.edge_switch_in(dst, plane), path);
+    path.push(graph.host_uplink_in(dst, plane).reverse());
 }
 
 /// Appends the path between two switches on which `next` returns the link at a switch towards the second one.

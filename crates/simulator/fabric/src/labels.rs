@@ -33,7 +33,8 @@ impl Labels {
     pub(crate) fn of(&self, plan: &Plan<'_>, routes: &Routes, flow: u32, paths: u32) -> Vec<Tag> {
         let of = &plan.flows.flow(flow);
         let balancer = plan.balancer_of(of);
-        if plan.packet_scopes[usize::from(balancer)] != PacketScope::Choices {
+        // Values that lead over different paths in one plane may share one in another.
+        if plan.packet_scopes[usize::from(balancer)] != PacketScope::Choices || plan.planes > 1 {
             return Vec::new();
         }
         let (src_leaf, dst_leaf) = (plan.leaf[of.src as usize], plan.leaf[of.dst as usize]);

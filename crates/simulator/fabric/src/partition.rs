@@ -4,7 +4,7 @@ use crate::{
     arena::Arena,
     context::{Ctx, Shared},
     event::{Event, is_arrival},
-    host::Hosts,
+    host::{Hosts, wake_at_changes},
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
     measure::Window,
     message::Message,
@@ -35,8 +35,9 @@ pub(crate) struct Partition<'a> {
     cells: Vec<u32>,
     /// Per cell, the flows with a start time there, in order, and how many of them have been scheduled.
     starts: Vec<(Vec<FlowId>, usize)>,
-    /// Numbers of the plan's faults and tables that have taken effect.
+    /// Numbers of the plan's faults, changes of ports and tables that have taken effect.
     faults_applied: usize,
+    ports_changed: usize,
     tables_applied: usize,
     /// Time of the last snapshot of all queues, where there are any.
     last_snapshot: Option<u64>,
@@ -75,6 +76,7 @@ impl<'a> Partition<'a> {
             cells,
             starts,
             faults_applied: 0,
+            ports_changed: 0,
             tables_applied: 1,
             last_snapshot: None,
             windows: 0,
@@ -86,6 +88,7 @@ impl<'a> Partition<'a> {
             events: 0,
             last_arrival: 0,
         };
+        wake_at_changes(&mut partition.cx);
         for index in 0..partition.cells.len() {
             partition.ask_for_next_start(partition.cells[index]);
         }
@@ -163,7 +166,7 @@ impl<'a> Partition<'a> {
         if packet.kind == Kind::Pause {
             self.pause_arrival(id);
         } else if to < hosts {
-            self.hosts.on_arrival(cx, HostId(to), id);
+            self.hosts.on_arrival(cx, HostId(to), id, order);
         } else {
             self.switches.on_arrival(cx, SwitchId(to - hosts), id, order);
         }
@@ -383,12 +386,14 @@ impl anabranch_engine::Partition for Partition<'_> {
 
     fn next_cut(&self, start: u64) -> u64 {
         let fault = self.cx.plan.faults_by_time.get(self.faults_applied).map_or(u64::MAX, |(at, _)| *at);
+        let ports = self.cx.plan.port_changes.get(self.ports_changed).map_or(u64::MAX, |change| change.at);
         let tables = self.cx.plan.tables.get(self.tables_applied).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.cx.shared.snapshots.as_ref();
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
         let stall = self.cx.shared.stalls.as_ref().filter(|_| self.stalled.is_none());
         let stall = stall.map_or(u64::MAX, |stalls| stalls.due(self.windows));
         fault
+            .min(ports)
             .min(tables)
             .min(snapshot)
             .min(stall)
@@ -420,6 +425,12 @@ impl anabranch_engine::Partition for Partition<'_> {
             self.switches.on_tables_changed(&self.cx);
             self.hosts.nics.on_tables_changed(&self.cx, time);
             self.tables_applied += 1;
+        }
+        let changes = &plan.port_changes[self.ports_changed..];
+        let changes = &changes[..changes.partition_point(|change| change.at <= time)];
+        if !changes.is_empty() {
+            self.hosts.nics.on_ports_changed(&mut self.cx, time, changes);
+            self.ports_changed += changes.len();
         }
         if let Some(snapshots) = &self.cx.shared.snapshots
             && snapshots.next(self.last_snapshot, start) == time

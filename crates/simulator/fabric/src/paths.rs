@@ -65,20 +65,45 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
 
 /// Returns per path from `src` to `dst` whether it is known to be dead; empty: none is. Paths are numbered by entropy
 /// value, or by index in the list of guided paths.
-pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-    let is_reported =
-        tables.any_dead && plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths();
-    let known = match (is_reported, &tables.denied[..]) {
-        (false, []) => return Vec::new(),
-        (true, []) => Cow::Borrowed(&tables.dead),
+///
+/// `down` are the ports that are known to be down at either end, one bit per plane.
+pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32, down: u32) -> Vec<bool> {
+    let reports = plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths();
+    let down = if reports { down } else { 0 };
+    let known = match (reports && tables.any_dead, &tables.denied[..]) {
+        (false, []) if down == 0 => return Vec::new(),
+        (_, []) => Cow::Borrowed(&tables.dead),
         (false, _) => Cow::Borrowed(&tables.denied),
         (true, denied) => Cow::Owned(tables.dead.iter().zip(denied).map(|(dead, denied)| *dead || *denied).collect()),
     };
     let (from, to) = (plan.leaf[src as usize], plan.leaf[dst as usize]);
     let Some(guided) = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]) else {
-        return plan.topology.dead_paths(NodeId(plan.hosts + from), NodeId(plan.hosts + to), &known);
+        return dead_in_planes(plan, &known, balancer, (src, dst), down);
     };
     let paths = paths(plan, &guided.guide, from, to);
     let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &known)).collect();
     if flags.contains(&true) { flags } else { Vec::new() }
+}
+
+/// Returns the dead paths of a tree. Values that name planes have them as part 0; of others, a path is dead that is so in
+/// every plane.
+fn dead_in_planes(plan: &Plan<'_>, dead: &[bool], balancer: u8, (src, dst): (u32, u32), down: u32) -> Vec<bool> {
+    let of_plane = |plane: u32| {
+        let [from, to] = [src, dst].map(|host| plan.topology.edge_switch_in(host, plane));
+        plan.topology.dead_paths(from, to, dead)
+    };
+    if plan.planes == 1 {
+        return of_plane(0);
+    }
+    let planes: Vec<Vec<bool>> = (0..plan.planes).map(of_plane).collect();
+    let paths = planes[0].len().max(1);
+    let is_dead = |plane: usize, path: usize| down >> plane & 1 == 1 || planes[plane].get(path) == Some(&true);
+    let planes = 0..planes.len();
+    match plan.nic_ports[usize::from(balancer)].named_planes() {
+        1 => (0..paths).map(|path| planes.clone().all(|plane| is_dead(plane, path))).collect(),
+        _ => (0..paths)
+            .flat_map(|path| planes.clone().map(move |plane| (plane, path)))
+            .map(|(p, path)| is_dead(p, path))
+            .collect(),
+    }
 }

@@ -4,6 +4,7 @@ mod flow;
 mod memory;
 mod nic;
 mod outcome;
+mod ports;
 mod probe;
 mod receiver;
 mod sender;
@@ -11,6 +12,7 @@ mod sender;
 pub(crate) use flow::{SenderFlow, sample_sender};
 pub(crate) use memory::NicUses;
 pub(crate) use outcome::{NEVER, Received, Sent, known};
+pub(crate) use ports::wake_at_changes;
 
 use crate::{
     context::Ctx,
@@ -20,6 +22,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
+use anabranch_topology::LinkId;
 use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
@@ -41,7 +44,10 @@ impl Hosts {
     // ---- events ----
 
     #[inline]
-    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId) {
+    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, order: u32) {
+        if cx.plan.planes > 1 {
+            cx.plane = Some(cx.plan.topology.plane_of(LinkId(cx.plan.link_of(order))));
+        }
         let packet = cx.ports.deliver(id);
         let answer = match packet.kind {
             Kind::Data => self.receivers.on_data(cx, host, &packet, id),
@@ -88,6 +94,7 @@ impl Hosts {
             };
             let id = cx.ports.place();
             cx.ports[id] = data;
+            cx.plane = None;
             self.answer(cx, host, id, &data, &answer);
         }
     }

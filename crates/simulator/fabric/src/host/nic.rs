@@ -3,6 +3,7 @@
 use super::{
     flow::{SenderFlow, Sending},
     outcome::{HostCounters, Sent},
+    ports::NicPortsNow,
 };
 use crate::{
     context::Ctx,
@@ -12,7 +13,7 @@ use crate::{
     measure::{Cause, Gaps, Record},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
     paths::dead_paths,
-    plan::Plan,
+    plan::{DownPorts, Plan},
 };
 use anabranch_backend::{LoadBalancer, Scheduling};
 use anabranch_endpoint::{Balancer, Departure, Egress, Nic as Turns};
@@ -22,11 +23,13 @@ use anabranch_units::Time;
 use slab::Slab;
 
 #[derive(Debug)]
-struct Nic {
+pub(super) struct Nic {
     /// Order of the flows: by class, in turn within a class.
-    turns: Turns,
+    pub(super) turns: Turns,
     /// Time of the earliest pending service event.
     armed_at: u64,
+    /// Next port in turn.
+    pub(super) next_port: u32,
 }
 
 impl Nic {
@@ -39,7 +42,9 @@ impl Nic {
 #[derive(Debug)]
 pub(crate) struct Nics {
     /// Per host; unused for hosts of other partitions.
-    nics: Vec<Nic>,
+    pub(super) nics: Vec<Nic>,
+    /// Per host, its ports that are down as it knows, and as its peers know.
+    pub(super) down: [Vec<DownPorts>; 2],
     /// Per host and load balancer; none for hosts of other partitions.
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
     pub(super) flows: Slab<SenderFlow>,
@@ -50,14 +55,16 @@ pub(crate) struct Nics {
     pub(crate) counters: HostCounters,
 }
 
-struct NicEgress<'a, 'p> {
-    cx: &'a mut Ctx<'p>,
-    port: PortId,
+pub(super) struct NicEgress<'a, 'p> {
+    pub(super) cx: &'a mut Ctx<'p>,
+    pub(super) port: PortId,
     /// Paused data classes, one bit each.
-    paused: u8,
-    schemes: &'a mut [Balancer<registry::Host>],
-    gaps: &'a mut Gaps,
-    sent: &'a mut FlowTable<Sent>,
+    pub(super) paused: u8,
+    pub(super) schemes: &'a mut [Balancer<registry::Host>],
+    pub(super) gaps: &'a mut Gaps,
+    pub(super) sent: &'a mut FlowTable<Sent>,
+    /// Where there are several.
+    pub(super) ports: Option<NicPortsNow<'a>>,
 }
 
 impl Egress<Sending> for NicEgress<'_, '_> {
@@ -71,6 +78,16 @@ impl Egress<Sending> for NicEgress<'_, '_> {
     #[inline]
     fn paused(&self) -> u8 {
         self.paused
+    }
+
+    #[inline]
+    fn free_ports(&self) -> u32 {
+        self.ports.as_ref().map_or(u32::MAX, |ports| ports.free)
+    }
+
+    #[inline]
+    fn port_free_at(&self) -> Time {
+        self.ports.as_ref().map_or(Time::ZERO, |ports| ports.next_free)
     }
 
     #[inline]
@@ -112,10 +129,14 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             balancer: flow.balancer,
         };
         ports.fill(id, packet);
-        ports.start(self.port, id, start);
-        let end = ports.free_at(self.port);
+        let end = if self.ports.is_none() {
+            ports.start(self.port, id, start);
+            ports.free_at(self.port)
+        } else {
+            self.start_in_plane(id, start)
+        };
         if let Some(timeline) = &mut flow.timeline {
-            let paused = ports.queues.paused_before(self.port, flow.class, start);
+            let paused = self.cx.ports.queues.paused_before(self.port, flow.class, start);
             match first {
                 true => timeline.first(start, end, paused),
                 false => timeline.send(start, end, departure.ready_at.ps(), paused, next.retransmission),
@@ -126,7 +147,7 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn has_urgent(&self) -> bool {
-        self.cx.ports.queues.can_send(self.port)
+        self.ports.is_some() || self.cx.ports.queues.can_send(self.port)
     }
 }
 
@@ -148,8 +169,13 @@ impl Nics {
         let quanta = if weighted { &fabric.quanta[..] } else { &[] };
         Nics {
             nics: (0..plan.hosts)
-                .map(|_| Nic { turns: Turns::new(fabric.classes, quanta, plan.data_overhead), armed_at: u64::MAX })
+                .map(|_| Nic {
+                    turns: Turns::new(fabric.classes, quanta, plan.data_overhead),
+                    armed_at: u64::MAX,
+                    next_port: 0,
+                })
                 .collect(),
+            down: [0; 2].map(|_| vec![DownPorts::default(); if plan.planes > 1 { plan.hosts as usize } else { 0 }]),
             schemes: (0..plan.hosts).map(schemes).collect(),
             flows: Slab::new(),
             sent: FlowTable::of_flows(plan.flows, Sent::default(), Sent::default()),
@@ -161,6 +187,9 @@ impl Nics {
     /// Advances the NIC of `host`: starts every transmission that is due at or before `until`.
     #[inline]
     pub(crate) fn advance(&mut self, cx: &mut Ctx<'_>, host: HostId, until: u64) {
+        if cx.plan.planes > 1 {
+            return self.advance_ports(cx, host, until);
+        }
         let port = cx.plan.nic(host);
         loop {
             let start = cx.ports.free_at(port);
@@ -188,7 +217,9 @@ impl Nics {
     #[inline(always)]
     pub(crate) fn wake(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let (port, now) = (cx.plan.nic(host), cx.now);
-        if cx.ports.free_at(port) <= cx.ports.before(now) {
+        if cx.plan.planes > 1 {
+            self.wake_ports(cx, host);
+        } else if cx.ports.free_at(port) <= cx.ports.before(now) {
             self.start_next(cx, host, port, now, now);
         }
         self.list(cx, host, port);
@@ -197,6 +228,9 @@ impl Nics {
     /// Returns the start of the next transmission in the present state; `None`: there is none.
     #[inline]
     pub(crate) fn starts(&self, cx: &Ctx<'_>, host: HostId, port: PortId) -> Option<u64> {
+        if cx.plan.planes > 1 {
+            return self.next_start(cx, host);
+        }
         let nic = &self.nics[host.at()];
         let (free_at, paused) = (cx.ports.free_at(port), cx.ports.port(port).paused);
         if nic.turns.ready() & !paused != 0 || cx.ports.queues.can_send(port) {
@@ -244,9 +278,12 @@ impl Nics {
     pub(super) fn send_control(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, control: Packet) {
         cx.ports.fill(id, control);
         self.catch_up(cx, host);
-        let port = cx.plan.nic(host);
+        let mut port = cx.plan.nic(host);
+        if cx.plan.planes > 1 {
+            port = cx.plan.nic_in(host, self.plane_of_own(cx, host, &control, cx.plane));
+        }
         cx.ports.join_nic(port, id, cx.now);
-        self.list(cx, host, port);
+        self.list(cx, host, cx.plan.nic(host));
     }
 
     /// Starts the next transmission: control, then probes, then the flows in turn. A flow that is alone also sends what
@@ -266,7 +303,7 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent };
+        let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent, ports: None };
         let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
@@ -347,7 +384,8 @@ impl Nics {
         for (_, slot) in open {
             let flow = &self.flows[slot];
             let Sending { src, dst, balancer, .. } = flow.of;
-            let dead = dead_paths(cx.plan, cx.tables, balancer, src.0, dst.0);
+            let down = if cx.plan.planes > 1 { self.down_between(src.0, dst.0) } else { 0 };
+            let dead = dead_paths(cx.plan, cx.tables, balancer, src.0, dst.0, down);
             let scheme = self.schemes[src.at()][usize::from(balancer)].scheme_mut();
             flow.on_paths_changed(scheme, Time::from_ps(now), &dead);
         }

@@ -76,5 +76,9 @@ fn send(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot, probe: Prob
     nics.counters.probes += 1;
     nics.counters.probe_bytes += u64::from(packet.size);
     let id = cx.ports.create(packet);
-    cx.ports.queue(plan.nic(host), id, cx.now);
+    let port = match plan.planes {
+        1 => plan.nic(host),
+        _ => plan.nic_in(host, nics.plane_of_own(cx, host, &packet, None)),
+    };
+    cx.ports.queue(port, id, cx.now);
 }

@@ -54,11 +54,18 @@ impl Senders {
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(plan.transports.of(transport), plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.balancer_of(flow);
-        let dead = dead_paths(plan, cx.tables, balancer, flow.src, flow.dst);
+        let down = if plan.planes > 1 { nics.down_between(flow.src, flow.dst) } else { 0 };
+        let dead = dead_paths(plan, cx.tables, balancer, flow.src, flow.dst, down);
         let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
         let (from, to) = (plan.leaf[flow.src as usize], plan.leaf[flow.dst as usize]);
         let list = guided.map(|guided| cx.paths.list(plan, &guided.guide, from, to));
-        let uplinks = &plan.topology.uplinks[..levels];
+        let mut uplinks = &plan.topology.uplinks[..levels];
+        let planes = plan.nic_ports[usize::from(balancer)].named_planes();
+        let with_planes: Vec<u32>;
+        if planes > 1 {
+            with_planes = [planes].into_iter().chain(uplinks.iter().copied()).collect();
+            uplinks = &with_planes;
+        }
         let capabilities = plan.balancers[usize::from(balancer)].host.capabilities();
         let labels = if capabilities.profiles_ports() {
             let paths = uplinks.iter().fold(1u32, |paths, &uplinks| paths.saturating_mul(uplinks.max(1)));
@@ -79,7 +86,7 @@ impl Senders {
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transports.main().early_packets(),
-            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, edge: to, planes: 1 },
+            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, planes, edge: to },
         };
         let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
         cx.nics.open(src, pairs);
@@ -110,6 +117,9 @@ impl Senders {
         let slot = Slot(nics.flows.insert(flow) as u32);
         *self.slots.at_mut(number.0) = slot;
         nics.sent.at_mut(number.0).started = cx.now;
+        if down != 0 {
+            nics.tell_ports(cx, slot, cx.now);
+        }
         nics.enter(cx, slot, |_| Cause::Start);
         nics.wake(cx, src);
     }

@@ -15,9 +15,9 @@ pub fn shared_cells(topology: &Topology) -> Option<String> {
     }
     let mut groups = Groups::new(switches);
     for link in &topology.links {
-        let inside = link.from.0 >= topology.hosts && link.to.0 >= topology.hosts;
-        if inside && link.delay.saturating_add(topology.switch_latency).ps() < MIN_WINDOW {
-            groups.join((link.from.0 - topology.hosts) as usize, (link.to.0 - topology.hosts) as usize);
+        let (from, to) = (place(topology, link.from), place(topology, link.to));
+        if from != to && link.delay.saturating_add(topology.switch_latency).ps() < MIN_WINDOW {
+            groups.join(from, to);
         }
     }
     let count = groups.count();
@@ -56,8 +56,8 @@ impl CellPlan {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
         let between = |link: usize| {
             let ends = &topology.links[link];
-            let inside = ends.from.0 >= hosts && ends.to.0 >= hosts;
-            inside.then(|| ((ends.from.0 - hosts) as usize, (ends.to.0 - hosts) as usize))
+            let (from, to) = (place(topology, ends.from), place(topology, ends.to));
+            (from != to).then_some((from, to))
         };
         let mut groups = Groups::new(switches);
         let together = one || remote.is_some_and(|latency| latency < MIN_WINDOW);
@@ -105,6 +105,12 @@ impl CellPlan {
     }
 }
 
+/// Returns the switch whose cell a node is in: a host is in that of its leaf, of several planes in the first.
+fn place(topology: &Topology, node: NodeId) -> usize {
+    let switch = if node.0 < topology.hosts { topology.edge_switch(node.0) } else { node };
+    (switch.0 - topology.hosts) as usize
+}
+
 /// Pieces of a fabric per thread, from which shares are assembled.
 const PIECES: usize = 8;
 
@@ -114,8 +120,11 @@ fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     let count = pieces.iter().max().map_or(1, |last| usize::from(*last) + 1);
     let mut weights = vec![0u64; count];
     for (host, bytes) in load.iter().enumerate() {
-        let weight = &mut weights[usize::from(pieces[host])];
-        *weight = weight.saturating_add(*bytes);
+        for plane in 0..topology.planes {
+            let leaf = topology.edge_switch_in(host as u32, plane);
+            let weight = &mut weights[usize::from(pieces[leaf.0 as usize])];
+            *weight = weight.saturating_add(*bytes / u64::from(topology.planes));
+        }
     }
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_key(|&piece| (std::cmp::Reverse(weights[piece]), piece));

@@ -5,6 +5,7 @@ mod cells;
 mod guided;
 mod limits;
 mod links;
+mod nic_ports;
 mod pairs;
 mod scale_up;
 mod tables;
@@ -18,6 +19,7 @@ pub use cells::shared_cells;
 pub(crate) use guided::Guided;
 pub(crate) use limits::{Limits, PortLimits, TrimmedShare};
 pub(crate) use links::LinkPlan;
+pub(crate) use nic_ports::{DownPorts, NicPorts, PortChange};
 use pairs::UsedPairs;
 pub(crate) use tables::Tables;
 pub(crate) use transports::{FlowTransports, TransportId};
@@ -25,7 +27,7 @@ pub use transports::{long_window, short_window};
 
 use crate::{
     event::{MAX_STAGED, Ties},
-    ids::{FlowId, HostId, PortId},
+    ids::{FlowId, HostId, PortId, SwitchId},
 };
 use anabranch_backend::{FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
@@ -51,10 +53,20 @@ pub(crate) struct Plan<'a> {
     /// Per partition, the links of its ports.
     links_of: Vec<Vec<u32>>,
     ports_of_cell: Vec<Range<u32>>,
-    /// Switch that each host attaches to.
+    /// Switch that each host attaches to, of several planes in the first.
     pub(crate) leaf: Vec<u32>,
+    /// Number of planes: ports of a host.
+    pub(crate) planes: u32,
+    /// Links of the hosts, plane by plane.
     pub(crate) host_up: Vec<u32>,
-    pub(crate) host_down: Vec<u32>,
+    host_down: Vec<u32>,
+    /// Per balancer: how packets are distributed over the ports of a NIC.
+    pub(crate) nic_ports: Vec<NicPorts>,
+    /// Changes of ports, in order of time.
+    pub(crate) port_changes: Vec<PortChange>,
+    /// Bytes of data at a port of a NIC with several above which the flows are not served.
+    pub(crate) nic_queue: u32,
+    pub(crate) is_guided_or_has_planes: bool,
     /// Per switch, the rate of its fastest link to another switch; zero: it has none.
     pub(crate) fastest: Vec<Rate>,
     /// Propagation delay of the first link between switches, else zero.
@@ -176,8 +188,14 @@ impl<'a> Plan<'a> {
                 "fabric.flow_keys = \"udp-ports\" numbers all flows in advance; give measure.flow_rows = \"all\"";
             return Err(RunError::Setup(message.into()));
         }
-        if topology.planes > 1 {
-            return Err(RunError::Setup("the simulator has no NICs of several planes yet".into()));
+        let planes = topology.planes;
+        if planes > 1 && (setup.fabric.pfc || setup.fabric.recorded || setup.limits.skip) {
+            let (key, reason) = match (setup.fabric.pfc, setup.fabric.recorded) {
+                (true, _) => ("fabric.pfc = true", "a pause would stop one port of a NIC; planes lose packets instead"),
+                (_, true) => ("fabric.recorded = true", "the recorded model has one port per host"),
+                _ => ("run.skip", "rates of single planes are not compared"),
+            };
+            return Err(RunError::Setup(format!("topology.planes is {planes}; expected 1 with {key}: {reason}")));
         }
         let pairs = UsedPairs::new(setup);
         let (base_rtt, slowest) = (pairs.longest.0, pairs.slowest);
@@ -238,7 +256,8 @@ impl<'a> Plan<'a> {
             *rate = (*rate).max(link.rate);
         }
         let between = topology.links.iter().find(|link| link.from.0 >= hosts && link.to.0 >= hosts);
-        let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
+        let host_up: Vec<u32> =
+            (0..planes).flat_map(|plane| (0..hosts).map(move |h| topology.host_uplink_in(h, plane).0)).collect();
         // Ports of a cell are adjacent.
         let cell_of = |link: u32| cells.of_node[links[link as usize].from as usize];
         let mut by_cell: Vec<u32> = (0..links.len() as u32).collect();
@@ -268,8 +287,12 @@ impl<'a> Plan<'a> {
             seed: setup.seed,
             hosts,
             leaf: (0..hosts).map(|h| topology.edge_switch(h).0 - hosts).collect(),
+            planes,
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
-            host_up,
+            nic_ports: setup.load_balancers.iter().map(|b| NicPorts::new(setup.fabric.nic_ports, b, planes)).collect(),
+            port_changes: nic_ports::port_changes(topology, &setup.faults),
+            nic_queue: host_up.iter().map(|up| fabric.at(links[*up as usize].rate).queue).min().unwrap_or(0),
+            is_guided_or_has_planes: guided.is_some() || planes > 1,
             fastest,
             hop_delay: between.map_or(Time::ZERO, |link| link.delay),
             tables: tables::tables(topology, &setup.faults, is_static, go_on)
@@ -287,7 +310,11 @@ impl<'a> Plan<'a> {
             scale_up,
             flows: &setup.flows,
             eager_switches: eager,
-            eager_nics: eager || hasty,
+            // The ports of a NIC advance together.
+            eager_nics: eager
+                || hasty
+                || planes > 1 && host_up.iter().any(|&up| links[up as usize].delay < cells.lookahead),
+            host_up,
             ties: Ties::new(links.len(), !fabric.arrivals_first),
             fabric,
             transports,
@@ -390,9 +417,26 @@ impl<'a> Plan<'a> {
         self.cells.of_node[node as usize]
     }
 
+    /// Returns the port of a NIC, of several planes that in the first.
     #[inline]
     pub(crate) fn nic(&self, host: HostId) -> PortId {
         self.port_of(self.host_up[host.at()])
+    }
+
+    pub(crate) fn nic_in(&self, host: HostId, plane: u32) -> PortId {
+        self.port_of(self.host_up[host.at() + (plane * self.hosts) as usize])
+    }
+
+    /// Returns the link from a leaf down to a host.
+    #[inline]
+    pub(crate) fn down(&self, leaf: SwitchId, host: u32) -> u32 {
+        self.down_of(leaf.0 / self.topology.plane_switches() * self.hosts + host)
+    }
+
+    /// Returns the link down to a host by its number plus `hosts` times the plane.
+    #[inline]
+    pub(crate) fn down_of(&self, index: u32) -> u32 {
+        self.host_down[index as usize]
     }
 
     /// Returns the expected maximum length of a queue, in bytes, for histograms.
@@ -408,11 +452,16 @@ impl<'a> Plan<'a> {
     pub(crate) fn lone_rate(&self, src: u32, dst: u32) -> Rate {
         let nics = self.nic_rate(src).min(self.nic_rate(dst));
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);
-        if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
+        let of_planes = |leaf: u32| {
+            let copies = self.fastest.iter().skip(leaf as usize).step_by(self.topology.plane_switches() as usize);
+            Rate(copies.map(|rate| rate.0).sum())
+        };
+        if from == to { nics } else { nics.min(of_planes(from)).min(of_planes(to)) }
     }
 
+    /// Returns the rate of a NIC over all its ports.
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
-        self.links[self.host_up[host as usize] as usize].rate
+        self.topology.host_rates(host).0
     }
 
     #[inline]

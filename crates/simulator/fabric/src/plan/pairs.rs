@@ -2,7 +2,7 @@
 //! links that no flow can reach, nor on the names of those that flows use.
 
 use anabranch_backend::Setup;
-use anabranch_topology::{FaultAction, LinkId, Pairs, Topology};
+use anabranch_topology::{FaultAction, LinkId, NodeId, Pairs, Topology};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Flow, Medium};
 use rustc_hash::FxHashMap;
@@ -108,9 +108,9 @@ fn kinds(topology: &Topology, lowest: &[Rate]) -> Vec<u16> {
     let mut known = FxHashMap::default();
     let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay, lowest.get(link.0 as usize));
     let kind = |host: u32| {
-        let up = topology.host_uplink(host);
+        let ports: Vec<_> = topology.out_links(NodeId(host)).iter().map(|up| (of(*up), of(up.reverse()))).collect();
         let next = known.len().min(usize::from(u16::MAX)) as u16;
-        *known.entry((of(up), of(up.reverse()))).or_insert(next)
+        *known.entry(ports).or_insert(next)
     };
     (0..topology.hosts).map(kind).collect()
 }
@@ -170,16 +170,21 @@ impl UsedPairs {
                 known.entry(used.key(topology, flow)).or_insert_with_key(|key| {
                     let (shortest_rtt, base_rtt) = pairs.round_trips(topology, src, dst, out, back);
                     let capacity = pairs.capacity(topology, src, dst);
-                    let (up, down) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
-                    let links: Vec<_> = pairs.links(topology, src, dst, 0, !lowest.is_empty()).chain([down]).collect();
-                    let both = links.iter().chain([&up]).flat_map(|link| [*link, link.reverse()]);
+                    let (mut links, ups) = (Vec::new(), topology.out_links(NodeId(src)));
+                    for plane in 0..topology.planes {
+                        links.extend(pairs.links(topology, src, dst, plane, !lowest.is_empty()));
+                        links.push(topology.host_uplink_in(dst, plane).reverse());
+                    }
+                    let both = links.iter().chain(ups).flat_map(|link| [*link, link.reverse()]);
                     let slowest = both.map(|link| rates(link).1).min().unwrap_or(nic_rate);
+                    // Packets also wait for their port of a NIC that has several.
+                    links.extend(ups.iter().filter(|_| topology.planes > 1));
                     let rates = links.into_iter().map(rates).collect();
                     let ports = pairs.hops(topology, src, dst) + 1;
                     let delay = delays.round_trips(topology, src, dst, 0, 0).1;
                     let longest = paths.entry(ports + 1).or_insert(delay);
                     *longest = delay.max(*longest);
-                    let (class, nic_rate) = (usize::from(flow.class), rate_of(topology.host_uplink(src)));
+                    let (class, nic_rate) = (usize::from(flow.class), topology.host_rates(src).0);
                     let key = *key;
                     let pair =
                         UsedPair { key, class, base_rtt, shortest_rtt, capacity, nic_rate, ports, rates, slowest };

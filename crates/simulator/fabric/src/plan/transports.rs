@@ -66,8 +66,10 @@ fn burst(setup: &Setup, pair: &UsedPair, limits: &Limits) -> Option<u64> {
         return None;
     }
     let packet = setup.transport.mtu() + setup.transport.header();
+    // Planes have equal parts of a flow.
+    let planes = u64::from(setup.topology.planes);
     let of_port = |rate: Rate| {
-        let held = u64::from(limits.held(rate));
+        let held = planes * u64::from(limits.held(Rate(rate.0 / planes)));
         // One packet is on the wire; while the others arrive, more leave.
         let others = u128::from(held / packet) * u128::from(pair.nic_rate.0) / u128::from(pair.nic_rate.0 - rate.0);
         let burst = (others + 1).saturating_mul(u128::from(packet));
@@ -75,7 +77,11 @@ fn burst(setup: &Setup, pair: &UsedPair, limits: &Limits) -> Option<u64> {
         let later = held.saturating_add(pair.capacity.bytes_in(pair.base_rtt)).saturating_sub(packet);
         later.min(u64::try_from(burst).unwrap_or(u64::MAX))
     };
-    let rates = pair.rates.iter().map(|rates| rates.0).filter(|rate| (pair.capacity..pair.nic_rate).contains(rate));
+    let rates = pair
+        .rates
+        .iter()
+        .map(|rates| Rate(planes * rates.0.0))
+        .filter(|rate| (pair.capacity..pair.nic_rate).contains(rate));
     rates.map(of_port).min()
 }
 
@@ -143,7 +149,8 @@ impl FlowTransports {
             let (own, of_all) =
                 if of_all > own { (own.saturating_mul(2), of_all.saturating_mul(3)) } else { (own, of_all) };
             let queue_drain = if of_all > own { queue_drain + turn } else { queue_drain };
-            let wait = u128::from(queue_drain.ps()) * u128::from(pair.ports) * u128::from(of_all) / u128::from(own);
+            let queues = pair.ports + u64::from(setup.topology.planes > 1);
+            let wait = u128::from(queue_drain.ps()) * u128::from(queues) * u128::from(of_all) / u128::from(own);
             // Headers of packets trimmed at one port wait for their share of it.
             let headers =
                 |rates: &(Rate, Rate)| limits.trimmed_share.map(|share| share.drain(limits.held(rates.0), rates.1));

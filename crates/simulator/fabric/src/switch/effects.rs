@@ -80,7 +80,7 @@ impl Switches {
         for number in effects.release.drain(..) {
             let Some(mut queue) = self.reordering.queues.remove(&(switch, balancer, number)) else { continue };
             for (id, ingress) in queue.drain(..) {
-                let link = cx.plan.host_down[cx.ports[id].dst as usize];
+                let link = cx.plan.down(switch, cx.ports[id].dst);
                 cx.ports.note_held(cx.plan.port_of(link), id, cx.now);
                 cx.ports.join(cx.plan.port_of(link), id, cx.now, ingress);
             }

@@ -56,9 +56,11 @@ impl Switches {
             let node = NodeId(plan.hosts + switch);
             let mut info = info(plan, node);
             uplinks.push(info.own_uplinks());
-            for balancer in plan.balancers {
+            let shift = info.part_shift;
+            for (number, balancer) in plan.balancers.iter().enumerate() {
                 let mine = plan.cells.owner_of(node) == me;
                 info.tags = balancer.host.capabilities().tags();
+                info.part_shift = shift + plan.nic_ports[number].plane_bits();
                 schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
             }
         }
@@ -101,8 +103,8 @@ pub(crate) fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         widest: routes.widest(node),
         part_shift: uplinks.iter().take(part).map(|&u| bits(u)).sum(),
         part_size: uplinks.get(part).copied().unwrap_or(0),
-        number: node.0 - plan.hosts,
-        switches: plan.topology.switches(),
+        number: (node.0 - plan.hosts) % plan.topology.plane_switches(),
+        switches: plan.topology.plane_switches(),
         ports: plan.topology.out_links(node).len() as u32,
         uplinks: plan.topology.uplinks.clone(),
         murmur3: plan.murmur3.then_some(node.0),
@@ -162,35 +164,95 @@ impl Switches {
         let every_hop = sees == PacketScope::EveryHop && packet.kind == Kind::Data;
         let leaf = plan.leaf[dst as usize];
         let link = if leaf == switch.0 {
-            if packet.kind == Kind::SwitchControl {
-                return self.on_control(cx, switch, id);
-            }
-            if every_hop && !self.deliver(cx, switch, id, ingress) {
-                return;
-            }
-            plan.host_down[dst as usize]
-        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) {
-            match self.guided_hop(cx, guided, switch, leaf, id) {
-                Some(link) => link,
-                None => return no_route(cx, switch, id),
-            }
+            self.last_hop(cx, switch, id, ingress, every_hop, 0)
+        } else if plan.is_guided_or_has_planes {
+            self.special_hop(cx, switch, leaf, id, ingress, every_hop)
         } else {
-            let routes = cx.routes;
-            let group = routes.group(switch.0, leaf);
-            match u32::from(group.len) {
-                0 => return no_route(cx, switch, id),
-                1 if !every_hop => routes.link_of(group, 0).0,
-                count => {
-                    let (scheme, uplinks) = (self.schemes.get(switch, balancer), self.uplinks[switch.at()]);
-                    let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
-                    let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
-                    let link = cx.routes.link_of(group, index).0;
-                    self.count_uplink(cx, id, link);
-                    link
-                }
-            }
+            self.next_hop(cx, switch, leaf, id, every_hop)
         };
-        cx.ports.join(plan.port_of(link), id, cx.now, ingress);
+        if let Some(link) = link {
+            cx.ports.join(plan.port_of(link), id, cx.now, ingress);
+        }
+    }
+
+    /// Returns the link to the host of a packet at its last switch; `None`: the switch keeps it.
+    #[inline(always)]
+    fn last_hop(
+        &mut self,
+        cx: &mut Ctx<'_>,
+        switch: SwitchId,
+        id: PacketId,
+        ingress: u32,
+        every_hop: bool,
+        plane: u32,
+    ) -> Option<u32> {
+        let packet = &cx.ports[id];
+        let dst = packet.dst;
+        if packet.kind == Kind::SwitchControl {
+            self.on_control(cx, switch, id);
+            return None;
+        }
+        if every_hop && !self.deliver(cx, switch, id, ingress) {
+            return None;
+        }
+        Some(cx.plan.down_of(plane * cx.plan.hosts + dst))
+    }
+
+    /// Returns the link of a packet that is not in the place of its last switch in plane 0, with guided paths or several
+    /// planes.
+    #[inline(never)]
+    fn special_hop(
+        &mut self,
+        cx: &mut Ctx<'_>,
+        switch: SwitchId,
+        leaf: u32,
+        id: PacketId,
+        ingress: u32,
+        every_hop: bool,
+    ) -> Option<u32> {
+        let plan = cx.plan;
+        if plan.planes > 1 && switch.0 % plan.topology.plane_switches() == leaf {
+            let plane = switch.0 / plan.topology.plane_switches();
+            return self.last_hop(cx, switch, id, ingress, every_hop, plane);
+        }
+        let sees = plan.packet_scopes[usize::from(cx.ports[id].balancer)];
+        let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) else {
+            return self.next_hop(cx, switch, leaf, id, every_hop);
+        };
+        let link = self.guided_hop(cx, guided, switch, leaf, id);
+        if link.is_none() {
+            no_route(cx, switch, id);
+        }
+        link
+    }
+
+    /// Returns the link towards `leaf` that tables and scheme give a packet; `None`: there is no route.
+    #[inline(always)]
+    fn next_hop(
+        &mut self,
+        cx: &mut Ctx<'_>,
+        switch: SwitchId,
+        leaf: u32,
+        id: PacketId,
+        every_hop: bool,
+    ) -> Option<u32> {
+        let (plan, routes, packet) = (cx.plan, cx.routes, &cx.ports[id]);
+        let group = routes.group(switch.0, leaf);
+        match u32::from(group.len) {
+            0 => {
+                no_route(cx, switch, id);
+                None
+            }
+            1 if !every_hop => Some(routes.link_of(group, 0).0),
+            count => {
+                let (scheme, uplinks) = (self.schemes.get(switch, packet.balancer), self.uplinks[switch.at()]);
+                let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
+                let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
+                let link = cx.routes.link_of(group, index).0;
+                self.count_uplink(cx, id, link);
+                Some(link)
+            }
+        }
     }
 
     /// Returns the index of the next hop that the scheme chooses towards `leaf`.

@@ -17,6 +17,7 @@ mod metamorphic;
 mod pairs;
 mod parity;
 mod peers;
+mod planes;
 mod queueing_theory;
 mod roce;
 mod series;

@@ -110,6 +110,7 @@ proptest! {
             number: Some(0),
             data_only: false,
             detect_at: None,
+            port_detect_at: [None; 2],
         }));
         if weights > 0 {
             setup.fabric.classes = vec!["first".into(), "second".into()];

@@ -151,5 +151,6 @@ fn of_file(failure: &FileFailure, topology: &Topology) -> Result<Fault, Scenario
         number: None,
         data_only: false,
         detect_at: Some(Time::ZERO),
+        port_detect_at: [Some(Time::ZERO); 2],
     })
 }
