@@ -131,6 +131,13 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "give `transport.congestion_control` alone, or run it in the simulator (`--backend sim`)",
         );
     }
+    if setup.topology.planes > 1 {
+        return refused(
+            "topology.planes".into(),
+            &format!("found {}: a host of a testbed has one interface", setup.topology.planes),
+            "`topology.planes = 1`, or the simulator (`--backend sim`)",
+        );
+    }
     if setup.fabric.pfc {
         return refused(
             "fabric.pfc".into(),

@@ -37,15 +37,21 @@ pub(crate) fn families(network: &Network<'_>, demands: &[Demand], numbers: &[usi
         let (head, tail) = (demand.before_down, demand.after_down);
         Some((demand.dst, Job { head, tail, ..core_job(number, demand, demand.down) }))
     };
-    let host_link = |host: u32| topology.link_name(topology.host_uplink(host));
-    let host_down = |host: u32| topology.link_name(topology.host_uplink(host).reverse());
+    let name_of = |links: Vec<LinkId>, direction: &str, host: u32| match links[..] {
+        [link] => topology.link_name(link),
+        _ => format!("ports {direction} {}", topology.node(NodeId(host)).name),
+    };
+    let host_link = |host: u32| name_of(network.ups(host), "of", host);
+    let host_down = |host: u32| name_of(network.downs(host), "to", host);
     let mut families = vec![family(numbers, &up, &host_link), family(numbers, &down, &host_down)];
     if !network.is_exact() {
         return families;
     }
     let name = |node: u32| topology.node(NodeId(node)).name.clone();
     let leaf = |host: u32| Some(topology.edge_switch(host).0);
-    families.extend(cuts(network, demands, numbers, &leaf, &|node| Some(node.0), &name));
+    // A leaf is that in its place of every plane.
+    let in_first_plane = |node: NodeId| Some(topology.hosts + (node.0 - topology.hosts) % topology.plane_switches());
+    families.extend(cuts(network, demands, numbers, &leaf, &in_first_plane, &name));
     if !topology.groups.is_empty() {
         let group = |host: u32| topology.group_of_switch(topology.edge_switch(host));
         let name = |group: u32| format!("group {group}");

@@ -2,6 +2,7 @@
 
 use crate::{Network, earliest::earliest};
 use anabranch_backend::{FctKind, FlowOutcome, Setup, flow_rows};
+use anabranch_topology::LinkId;
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use anabranch_workload::Start;
@@ -96,9 +97,11 @@ pub(crate) fn demands(setup: &Setup, network: &mut Network<'_>) -> Vec<Demand> {
         .map(|(flow, row)| {
             let packets = flow.size.div_ceil(mtu).max(1);
             let (full, last) = (packets - 1, flow.size - (packets - 1) * mtu + header);
-            let (first_link, last_link) = (topology.host_uplink(flow.src), topology.host_uplink(flow.dst).reverse());
+            let (ups, downs) = (network.ups(flow.src), network.downs(flow.dst));
             let (from, to) = (topology.edge_switch(flow.src), topology.edge_switch(flow.dst));
             let between = network.latency(from, to, last, false);
+            let crossing =
+                |network: &Network<'_>, links: &[LinkId]| least(links, |link| network.crossing(link, last, false));
             let start = match flow.start {
                 Start::At(time) => Some(time.ps() as f64),
                 Start::On(_) => None,
@@ -113,13 +116,13 @@ pub(crate) fn demands(setup: &Setup, network: &mut Network<'_>) -> Vec<Demand> {
                 start,
                 earliest: start.unwrap_or(f64::INFINITY),
                 turn: f64::INFINITY,
-                up: network.train(first_link, full, mtu + header, last),
-                down: network.train(last_link, full, mtu + header, last),
-                after_down: network.behind(last_link),
-                after_core: network.crossing(last_link, last, false),
-                before_core: network.crossing(first_link, last, false),
-                before_down: network.crossing(first_link, last, false) + between,
-                after_up: network.behind(first_link) + between + network.crossing(last_link, last, false),
+                up: network.train_over(&ups, full, mtu + header, last),
+                down: network.train_over(&downs, full, mtu + header, last),
+                after_down: least(&downs, |link| network.behind(link)),
+                after_core: crossing(network, &downs),
+                before_core: crossing(network, &ups),
+                before_down: crossing(network, &ups) + between,
+                after_up: least(&ups, |link| network.behind(link)) + between + crossing(network, &downs),
                 back: back(network, flow.src, flow.dst, ack),
                 ideal: (row.ideal_rx.ps() as f64, row.ideal_ack.ps() as f64),
             }
@@ -135,9 +138,15 @@ const MAX_ACK_SHARE: f64 = 0.25;
 
 fn back(network: &mut Network<'_>, src: u32, dst: u32, ack: u64) -> f64 {
     let topology = network.topology;
-    let (first, last) = (topology.host_uplink(dst), topology.host_uplink(src).reverse());
+    let (first, last) = (network.ups(dst), network.downs(src));
     let between = network.latency(topology.edge_switch(dst), topology.edge_switch(src), ack, true);
-    network.crossing(first, ack, true) + between + network.crossing(last, ack, true)
+    let crossing = |links: &[LinkId]| least(links, |link| network.crossing(link, ack, true));
+    crossing(&first) + between + crossing(&last)
+}
+
+/// Returns the least value of a host's links, one per plane.
+fn least(links: &[LinkId], of: impl Fn(LinkId) -> f64) -> f64 {
+    links.iter().map(|link| of(*link)).fold(f64::INFINITY, f64::min)
 }
 
 /// Determines how long the first packet of each flow may wait for its turn at its host.
@@ -145,7 +154,7 @@ fn back(network: &mut Network<'_>, src: u32, dst: u32, ack: u64) -> f64 {
 /// A host serves its flows in turns, a packet each. A flow that starts while the host has no other traffic sends at once.
 /// With `k` other flows that may be active it waits for a packet of each, and for as many bytes of control packets and probes
 /// at most. There is no limit with pauses, several classes, RoCEv2 (whose rates may hold a flow back), or where
-/// acknowledgements of what the host receives could fill its link.
+/// acknowledgements of what the host receives could fill its link. With several planes a packet may also wait for its port.
 fn turns(setup: &Setup, network: &Network<'_>, demands: &mut [Demand]) {
     if setup.fabric.pfc || setup.fabric.classes.len() > 1 {
         return;
@@ -171,7 +180,7 @@ fn turns(setup: &Setup, network: &Network<'_>, demands: &mut [Demand]) {
             (0, false) => 0.0,
             // Acknowledgements of what the host receives may come first.
             (0, true) => f64::INFINITY,
-            _ if is_crowded => f64::INFINITY,
+            _ if is_crowded || setup.topology.planes > 1 => f64::INFINITY,
             (others, _) => 2.0 * others as f64 * packet,
         };
     }

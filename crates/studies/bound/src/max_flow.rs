@@ -172,12 +172,18 @@ fn first_paths(network: &Network<'_>, pairs: &[Pair]) -> Vec<(usize, Vec<LinkId>
 fn shorter(network: &Network<'_>, pairs: &[Pair], lengths: &[f64]) -> Vec<(usize, Vec<LinkId>)> {
     let topology = network.topology;
     let costs = costs(network, lengths);
-    let mut from: BTreeMap<NodeId, Vec<Option<LinkId>>> = BTreeMap::new();
+    let mut from = BTreeMap::new();
     let mut found = vec![];
     for (number, pair) in pairs.iter().enumerate() {
-        let last = from.entry(pair.from).or_insert_with(|| search(topology, pair.from, &costs).1);
-        let (mut path, mut at) = (vec![], pair.to);
-        while let Some(link) = last[(at.0 - topology.hosts) as usize].filter(|_| at != pair.from) {
+        let (least, last) = from.entry(pair.from).or_insert_with(|| search(topology, pair.from, &costs));
+        // The plane in which the pair is nearest.
+        let places = topology.plane_switches();
+        let copies = (0..topology.planes).map(|plane| NodeId(pair.to.0 + plane * places));
+        let of = |node: &NodeId| least[(node.0 - topology.hosts) as usize];
+        let to = copies.min_by(|a, b| of(a).total_cmp(&of(b))).unwrap_or(pair.to);
+        let (mut path, mut at) = (vec![], to);
+        let is_from = |at: NodeId| (at.0 - topology.hosts) % places == pair.from.0 - topology.hosts;
+        while let Some(link) = last[(at.0 - topology.hosts) as usize].filter(|_| !is_from(at)) {
             path.push(link);
             at = topology.link(link).from;
         }

@@ -64,9 +64,9 @@ impl<'s> Network<'s> {
     /// other: those out of what `src` reaches, or into what reaches `dst`, whichever are fewer.
     pub(crate) fn cut(&self, src: u32, dst: u32) -> Vec<LinkId> {
         let topology = self.topology;
-        let (first, last) = (topology.host_uplink(src), topology.host_uplink(dst).reverse());
         let is_down = |link: &LinkId| self.rate(*link) == 0.0;
-        let ends: Vec<LinkId> = [first, last].into_iter().filter(is_down).collect();
+        let ends = [self.ups(src), self.downs(dst)].into_iter().filter(|links| links.iter().all(is_down));
+        let ends: Vec<LinkId> = ends.flatten().collect();
         if !ends.is_empty() {
             return ends;
         }
@@ -74,7 +74,7 @@ impl<'s> Network<'s> {
             let turned = |link: LinkId| if backwards { link.reverse() } else { link };
             let cost = |link: LinkId| if is_down(&turned(link)) { f64::INFINITY } else { 0.0 };
             let costs: Vec<f64> = topology.link_ids().map(cost).collect();
-            let found = distances(topology, topology.edge_switch(from), &costs);
+            let found = search(topology, topology.edge_switch(from), &costs).0;
             let has = |node: NodeId| node.0 >= topology.hosts && found[(node.0 - topology.hosts) as usize].is_finite();
             let crosses = |link: &LinkId| {
                 let of = topology.link(*link);
@@ -84,6 +84,24 @@ impl<'s> Network<'s> {
         };
         let (out, into) = (border(src, false), border(dst, true));
         if into.len() < out.len() { into } else { out }
+    }
+
+    /// Returns the links from a host, one per plane.
+    pub(crate) fn ups(&self, host: u32) -> Vec<LinkId> {
+        self.topology.out_links(NodeId(host)).to_vec()
+    }
+
+    /// Returns the links to a host, one per plane.
+    pub(crate) fn downs(&self, host: u32) -> Vec<LinkId> {
+        self.ups(host).into_iter().map(LinkId::reverse).collect()
+    }
+
+    /// Returns the least time of a train, as [`Network::train`], over the links of a host together.
+    pub(crate) fn train_over(&self, links: &[LinkId], packets: u64, full: u64, last: u64) -> f64 {
+        match links {
+            [link] => self.train(*link, packets, full, last),
+            _ => (packets * full + last) as f64 / links.iter().map(|link| self.rate(*link)).sum::<f64>(),
+        }
     }
 
     /// Returns `true` if wire times are exact, so that rates bound the bytes that pass.
@@ -145,18 +163,31 @@ impl<'s> Network<'s> {
 }
 
 /// Returns the least sum of `costs` (per directed link, none negative) from a switch to every other, over links between
-/// switches; infinite where there is no path. Index: number of the switch, from the first.
+/// switches; infinite where there is no path. Of several planes, the least of those between switches in the same places.
+/// Index: number of the switch, from the first.
 pub(crate) fn distances(topology: &Topology, from: NodeId, costs: &[f64]) -> Vec<f64> {
-    search(topology, from, costs).0
+    let mut found = search(topology, from, costs).0;
+    let places = topology.plane_switches() as usize;
+    for switch in places..found.len() {
+        found[switch % places] = found[switch % places].min(found[switch]);
+    }
+    for switch in places..found.len() {
+        found[switch] = found[switch % places];
+    }
+    found
 }
 
-/// As [`distances`], with the last link of a cheapest path to each switch.
+/// As [`distances`], but in each plane for itself, with the last link of a cheapest path to each switch.
 pub(crate) fn search(topology: &Topology, from: NodeId, costs: &[f64]) -> (Vec<f64>, Vec<Option<LinkId>>) {
     let hosts = topology.hosts;
     let mut least = vec![f64::INFINITY; topology.switches() as usize];
     let mut last = vec![None; least.len()];
-    least[(from.0 - hosts) as usize] = 0.0;
-    let mut queue = BinaryHeap::from([Reverse((Cost(0.0), from.0))]);
+    let mut queue = BinaryHeap::new();
+    let places = topology.plane_switches();
+    for copy in ((from.0 - hosts) % places..topology.switches()).step_by(places as usize) {
+        least[copy as usize] = 0.0;
+        queue.push(Reverse((Cost(0.0), hosts + copy)));
+    }
     while let Some(Reverse((Cost(so_far), node))) = queue.pop() {
         if so_far > least[(node - hosts) as usize] {
             continue;

@@ -56,6 +56,17 @@ fn a_permutation_on_a_non_blocking_tree_can_be_ideal() {
     assert!(flow.gap.is_some_and(|gap| gap < 1e-3), "{flow:?}");
 }
 
+/// Four planes at a quarter of the rate: 2048 packets pass the ports of a host together as fast as one of the whole rate;
+/// at the three other links of its plane the last one takes four times as long.
+#[test]
+fn planes_carry_the_rate_of_the_whole_together() {
+    let setup = setup("permutation-128", &["topology.planes=4"], 1);
+    let bounds = bounds(&setup, true);
+    close(value(&bounds, "fct_max"), 2048.0 * PACKET + 3.0 * 4.0 * PACKET + 4.0);
+    close(value(&bounds, "fct_ratio_max"), 1.0);
+    close(bounds.max_flow[0].time_us, 2048.0 * PACKET);
+}
+
 #[test]
 fn an_oversubscribed_leaf_takes_as_long_as_its_uplinks() {
     // 8 hosts per leaf and 2 spines at the same rate: 8 flows leave over 2 links, four times the time of one.

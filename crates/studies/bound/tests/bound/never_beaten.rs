@@ -33,6 +33,16 @@ fn on_a_tree_with_slow_cables() {
 }
 
 #[test]
+fn on_planes() {
+    let slow =
+        "topology.link=[{link=\"host1-p2.leaf0\", rate=\"30Gbps\"}, {link=\"p1.leaf0-p1.spine1\", rate=\"20Gbps\"}]";
+    for changes in [vec!["topology.planes=4"], vec!["topology.planes=4", slow]] {
+        let changes = [vec!["topology.radix=8", "workload.0.size=256KiB"], changes].concat();
+        assert!(check("first-run", &changes) >= 10);
+    }
+}
+
+#[test]
 fn under_incast() {
     assert!(check("incast", &["topology.radix=8", "workload.0.senders=12", "workload.0.size=128KiB"]) >= 10);
 }

@@ -18,11 +18,8 @@ pub(super) struct Fabric<'l> {
     links: &'l [LinkPoint],
     /// Commonest rate per tier: other rates are faults, or cables that are slow by the scenario.
     nominal: BTreeMap<&'l str, u64>,
-}
-
-/// Name without its number: `leaf` of `leaf12`, `sw` of `sw3.1`.
-fn stem(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+    /// Number of planes: links of a NIC.
+    planes: usize,
 }
 
 fn plural(stem: &str, count: usize) -> String {
@@ -52,7 +49,15 @@ impl<'l> Fabric<'l> {
             rates.iter().max_by_key(|(rate, count)| (**count, **rate)).map(|(rate, _)| *rate)
         };
         let nominal = counts.iter().filter_map(|(tier, rates)| Some((*tier, commonest(rates)?))).collect();
-        Fabric { links, nominal }
+        let mut ports: BTreeMap<&str, usize> = BTreeMap::new();
+        links.iter().filter(|link| link.is_nic).for_each(|link| *ports.entry(&link.from).or_default() += 1);
+        Fabric { links, nominal, planes: ports.into_values().max().unwrap_or(1) }
+    }
+
+    /// Returns a name without its number and its plane: `leaf` of `leaf12` and of `p3.leaf12`, `sw` of `sw3.1`.
+    fn stem<'n>(&self, name: &'n str) -> &'n str {
+        let in_plane = name.split_once('.').filter(|_| self.planes > 1).map_or(name, |(_, name)| name);
+        in_plane.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
     }
 
     fn switches(&self) -> impl Iterator<Item = &'l LinkPoint> {
@@ -63,9 +68,9 @@ impl<'l> Fabric<'l> {
     fn kinds(&self) -> Vec<(&'l str, usize)> {
         let (mut kinds, mut seen): (Vec<(&str, usize)>, BTreeSet<&str>) = (vec![], BTreeSet::new());
         for name in self.switches().map(|link| link.from.as_str()).filter(|name| seen.insert(name)) {
-            match kinds.iter_mut().find(|(kind, _)| *kind == stem(name)) {
+            match kinds.iter_mut().find(|(kind, _)| *kind == self.stem(name)) {
                 Some((_, count)) => *count += 1,
-                None => kinds.push((stem(name), 1)),
+                None => kinds.push((self.stem(name), 1)),
             }
         }
         kinds
@@ -106,9 +111,9 @@ impl<'l> Fabric<'l> {
         let mut ratios: Vec<(&str, f64, f64)> = vec![];
         for (name, (down, up)) in capacity.into_iter().filter(|(_, (down, up))| *down > 0 && *up > 0) {
             let ratio = down as f64 / up as f64;
-            match ratios.iter_mut().find(|(kind, ..)| *kind == stem(name)) {
+            match ratios.iter_mut().find(|(kind, ..)| *kind == self.stem(name)) {
                 Some((_, least, most)) => (*least, *most) = (least.min(ratio), most.max(ratio)),
-                None => ratios.push((stem(name), ratio, ratio)),
+                None => ratios.push((self.stem(name), ratio, ratio)),
             }
         }
         ratios
@@ -119,10 +124,11 @@ impl<'l> Fabric<'l> {
         let hosts =
             self.links.iter().filter(|link| link.is_nic).map(|link| link.from.as_str()).collect::<BTreeSet<_>>().len();
         let mut parts = vec![plural("host", hosts)];
-        let kinds: Vec<String> = self.kinds().iter().map(|(kind, count)| plural(kind, *count)).collect();
-        let pods = self.pods();
+        let kinds: Vec<String> = self.kinds().iter().map(|(kind, count)| plural(kind, *count / self.planes)).collect();
+        let pods = self.pods() / self.planes;
         let pods = if pods > 1 { format!(" ({pods} pods)") } else { String::new() };
-        parts.push(format!("{}{pods}", list(kinds.iter().map(String::as_str).collect())));
+        let planes = if self.planes > 1 { format!("{} planes of ", self.planes) } else { String::new() };
+        parts.push(format!("{planes}{}{pods}", list(kinds.iter().map(String::as_str).collect())));
         let parallel = self.links.iter().map(|link| link.parallel).max().unwrap_or(0);
         if parallel > 0 {
             parts.push(format!("up to {} parallel cables", parallel + 1));

@@ -16,11 +16,19 @@ pub(crate) fn positions(fabric: &Fabric) -> Vec<Point> {
     if fabric.is_grouped() { groups(fabric) } else { tiers(fabric) }
 }
 
-/// Returns the hosts of every switch, by their indices among the nodes.
+/// Returns the hosts of every switch, by their indices among the nodes; those of several planes at the switch of the first.
 fn hosts_of(fabric: &Fabric) -> Vec<Vec<u32>> {
     let mut hosts = vec![vec![]; fabric.nodes.len()];
+    let mut leaf_of: BTreeMap<u32, u32> = BTreeMap::new();
+    let name = |node: u32| &fabric.nodes[node as usize].name;
+    for link in fabric.links.iter().filter(|link| fabric.nodes[link.from as usize].height == 0) {
+        let known = leaf_of.entry(link.from).or_insert(link.to);
+        if by_name(name(link.to), name(*known)).is_lt() {
+            *known = link.to;
+        }
+    }
     for link in &fabric.links {
-        if fabric.nodes[link.from as usize].height == 0 && !hosts[link.to as usize].contains(&link.from) {
+        if leaf_of.get(&link.from) == Some(&link.to) && !hosts[link.to as usize].contains(&link.from) {
             hosts[link.to as usize].push(link.from);
         }
     }
