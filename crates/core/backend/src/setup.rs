@@ -1,7 +1,7 @@
-use crate::{FabricParameters, MarkingParameters};
+use crate::{FabricParameters, MarkingParameters, PortSelector};
 use anabranch_lb::{
     Record,
-    registry::{HostParameters, SwitchParameters},
+    registry::{HostParameters, SwitchParameters, TagKind},
 };
 use anabranch_settings::Each;
 use anabranch_topology::{Fault, LinkId, Topology};
@@ -19,6 +19,14 @@ pub struct LoadBalancer {
     pub host: HostParameters,
     /// The switch side.
     pub switch: SwitchParameters,
+}
+
+impl LoadBalancer {
+    /// Returns the number of planes that its multi-part entropy values name as their first part; 1: they name none.
+    pub fn named_planes(&self, selector: PortSelector, planes: u32) -> u32 {
+        let has_parts = self.host.capabilities().tags() == TagKind::MultiPart;
+        if has_parts && selector != PortSelector::FreePort { planes } else { 1 }
+    }
 }
 
 /// Optional measurements.

@@ -1,7 +1,6 @@
 //! Ports of a NIC with one per plane: how packets are distributed over them, and when they are down.
 
 use anabranch_backend::{LoadBalancer, PortSelector};
-use anabranch_lb::registry::TagKind;
 use anabranch_topology::{Fault, FaultAction, LinkId, Topology};
 
 /// Distribution of a load balancer's packets over the ports of a NIC.
@@ -9,7 +8,7 @@ use anabranch_topology::{Fault, FaultAction, LinkId, Topology};
 pub(crate) enum NicPorts {
     /// There is one, or the next free one takes the next packet.
     Free,
-    /// Part 0 of a multi-part entropy value, of this many values, names it.
+    /// Part 0 of a multi-part entropy value names it, of this many.
     Part(u32),
     /// By a hash of flow and entropy value.
     Hash,
@@ -17,13 +16,10 @@ pub(crate) enum NicPorts {
 
 impl NicPorts {
     pub(super) fn new(selector: PortSelector, balancer: &LoadBalancer, planes: u32) -> Self {
-        let has_parts = balancer.host.capabilities().tags() == TagKind::MultiPart;
-        match selector {
-            _ if planes == 1 => NicPorts::Free,
-            PortSelector::FreePort => NicPorts::Free,
-            _ if has_parts => NicPorts::Part(planes),
-            PortSelector::Auto => NicPorts::Free,
-            PortSelector::ByEv => NicPorts::Hash,
+        match balancer.named_planes(selector, planes) {
+            1 if planes > 1 && selector == PortSelector::ByEv => NicPorts::Hash,
+            1 => NicPorts::Free,
+            planes => NicPorts::Part(planes),
         }
     }
 

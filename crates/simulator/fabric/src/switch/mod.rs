@@ -165,10 +165,16 @@ impl Switches {
         let leaf = plan.leaf[dst as usize];
         let link = if leaf == switch.0 {
             self.last_hop(cx, switch, id, ingress, every_hop, 0)
-        } else if plan.is_guided_or_has_planes {
-            self.special_hop(cx, switch, leaf, id, ingress, every_hop)
-        } else {
+        } else if !plan.is_guided_or_has_planes {
             self.next_hop(cx, switch, leaf, id, every_hop)
+        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) {
+            let link = self.guided_hop(cx, guided, switch, leaf, id);
+            if link.is_none() {
+                no_route(cx, switch, id);
+            }
+            link
+        } else {
+            self.hop_in_plane(cx, switch, leaf, id, ingress, every_hop)
         };
         if let Some(link) = link {
             cx.ports.join(plan.port_of(link), id, cx.now, ingress);
@@ -198,10 +204,10 @@ impl Switches {
         Some(cx.plan.down_of(plane * cx.plan.hosts + dst))
     }
 
-    /// Returns the link of a packet that is not in the place of its last switch in plane 0, with guided paths or several
-    /// planes.
+    /// Returns the link of a packet at a switch that may be the last one in its plane; `None`: the switch keeps it, or there is
+    /// no route.
     #[inline(never)]
-    fn special_hop(
+    fn hop_in_plane(
         &mut self,
         cx: &mut Ctx<'_>,
         switch: SwitchId,
@@ -210,20 +216,11 @@ impl Switches {
         ingress: u32,
         every_hop: bool,
     ) -> Option<u32> {
-        let plan = cx.plan;
-        if plan.planes > 1 && switch.0 % plan.topology.plane_switches() == leaf {
-            let plane = switch.0 / plan.topology.plane_switches();
-            return self.last_hop(cx, switch, id, ingress, every_hop, plane);
+        let switches = cx.plan.topology.plane_switches();
+        match switch.0 % switches == leaf {
+            true => self.last_hop(cx, switch, id, ingress, every_hop, switch.0 / switches),
+            false => self.next_hop(cx, switch, leaf, id, every_hop),
         }
-        let sees = plan.packet_scopes[usize::from(cx.ports[id].balancer)];
-        let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) else {
-            return self.next_hop(cx, switch, leaf, id, every_hop);
-        };
-        let link = self.guided_hop(cx, guided, switch, leaf, id);
-        if link.is_none() {
-            no_route(cx, switch, id);
-        }
-        link
     }
 
     /// Returns the link towards `leaf` that tables and scheme give a packet; `None`: there is no route.

@@ -206,6 +206,7 @@ proptest! {
         let set = random_flows(&topology, 30, 200_000, 20_000_000, seed);
         let mut setup = with_ports(setup(topology.clone(), set, scheme), selector);
         setup.limits.time_limit = Time::from_ms(3);
+        setup.measure.attribution = true;
         for (kind, which, at, back) in faults {
             let host = which % topology.hosts;
             let port = topology.host_uplink_in(host, which / 7 % planes);

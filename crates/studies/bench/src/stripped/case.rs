@@ -79,6 +79,9 @@ fn graph(topology: &Topology) -> Option<GraphKind> {
     let hosts = topology.hosts as usize;
     let per_leaf = topology.links.iter().filter(|l| l.to == topology.edge_switch(0) && l.from.0 < topology.hosts);
     let per_leaf = per_leaf.count();
+    if topology.planes > 1 {
+        return None;
+    }
     let graph = match topology.uplinks[..] {
         [spines] => {
             GraphKind::LeafSpine { leaves: hosts / per_leaf, hosts_per_leaf: per_leaf, spines: spines as usize }

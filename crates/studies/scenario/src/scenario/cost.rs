@@ -31,7 +31,7 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     let time = u128::from(setup.limits.time_limit.ps());
     let bits = u128::from(8 * (mtu + header));
     let hosts = 0..setup.topology.hosts;
-    let rate: u128 = hosts.map(|h| u128::from(setup.topology.link(setup.topology.host_uplink(h)).rate.0)).sum();
+    let rate: u128 = hosts.map(|h| u128::from(setup.topology.host_rates(h).0.0)).sum();
     let sent = rate.saturating_mul(time) / (bits * 1_000_000_000_000);
     let packets = packets.min(sent.max(1));
     // Finding the paths of a large fabric takes a while.

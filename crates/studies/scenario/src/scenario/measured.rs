@@ -55,7 +55,8 @@ fn open_paths(setup: &Setup) -> (u64, u64) {
     let mut starts: Vec<Time> = setup.flows.flows.iter().filter(with_state).filter_map(at).collect();
     starts.sort_unstable();
     let open = starts.chunk_by(|a, b| a == b).map(<[Time]>::len).max().unwrap_or(0);
-    (open as u64, setup.topology.uplinks.iter().map(|uplinks| u64::from(*uplinks)).product())
+    let uplinks = setup.topology.uplinks.iter().chain([&setup.topology.planes]);
+    (open as u64, uplinks.map(|uplinks| u64::from(*uplinks)).product())
 }
 
 /// Returns the number of flows of the groups of templates that run at a time, with the rows of all their ranks counted as
@@ -144,7 +145,7 @@ fn round_intervals(interval: u64) -> impl Iterator<Item = u64> {
 /// Returns the time of a flow at the rate of its host, in picoseconds.
 fn wire_time(setup: &Setup, flow: u32) -> u64 {
     let flow = setup.flows.flow(flow);
-    setup.topology.link(setup.topology.host_uplink(flow.src)).rate.wire_time(flow.size).ps()
+    setup.topology.host_rates(flow.src).0.wire_time(flow.size).ps()
 }
 
 /// A lower bound in picoseconds: each host sends at its rate, and flows do not wait for others.

@@ -615,9 +615,12 @@ impl Scenario {
         let guide = topology.guide();
         let ports = guide.as_ref().map_or(0, |guide| guide.max_ports());
         for balancer in used {
+            let planes = balancer.named_planes(self.fabric.nic_ports, topology.planes);
+            let planes = [planes].into_iter().filter(|planes| *planes > 1);
+            let uplinks: Vec<u32> = planes.chain(topology.uplinks.iter().copied()).collect();
             balancer
                 .host
-                .check_uplinks(&topology.uplinks)
+                .check_uplinks(&uplinks)
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| {

@@ -101,7 +101,7 @@ pub(crate) fn host_view(
         Some(_) => name_key(&format!("gpu{endpoint}")),
     };
     let sharers = servers.map_or(1, |servers| u64::from(servers.gpus / servers.nics));
-    let rate_of = |host: u32| Rate((topology.link(topology.host_uplink(host)).rate.0 / sharers).max(1));
+    let rate_of = |host: u32| Rate((topology.host_rates(host).0.0 / sharers).max(1));
     let low_diameter = topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance, servers)) as _);
     HostView {
         hosts: endpoints,

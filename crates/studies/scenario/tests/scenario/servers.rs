@@ -151,7 +151,7 @@ fn ready_made_scenarios_have_the_published_shapes() {
     assert_eq!(of("rail-superpod"), (64, 512, two_units.clone()));
     assert_eq!(of("rail-moe"), (64, 512, two_units));
     assert_eq!(of("rail-meta"), (28, 224, vec![(14, Some(1.0)), (32, Some(7.0)), (16, None)]));
-    // 32 x 200 Gb/s to 15 x 400 Gb/s.
-    assert_eq!(of("rail-hpn"), (64, 512, vec![(16, Some(16.0 / 15.0)), (15, None)]));
+    // In each of two planes 32 x 200 Gb/s to 15 x 400 Gb/s.
+    assert_eq!(of("rail-hpn"), (64, 512, vec![(32, Some(16.0 / 15.0)), (30, None)]));
     assert_eq!(of("rail-only"), (16, 128, vec![(8, None)]));
 }

@@ -79,9 +79,12 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
         }
     }
     fabric = fabric.maybe(dice, 4, "fct_kind", &["rx", "ack"]);
-    for (key, word, times) in
-        [("slowed_limits", "scale", 4), ("reply_paths", "scheme", 3), ("ideal_fct", "transmission", 8)]
-    {
+    for (key, word, times) in [
+        ("slowed_limits", "scale", 4),
+        ("reply_paths", "scheme", 3),
+        ("ideal_fct", "transmission", 8),
+        ("nic_ports", "by-ev", 3),
+    ] {
         fabric = fabric.now_and_then(dice, times, |_, section| section.text(key, word));
     }
     fabric = fabric.maybe(dice, 5, "ecn_mark_at", &["enqueue", "dequeue"]);

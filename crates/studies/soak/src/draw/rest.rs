@@ -44,6 +44,10 @@ pub(super) fn fault(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draf
     if ["link-down", "link-up", "switch-down"].contains(&kind) && dice.once_in(2) {
         section = section.text("detect_after", dice.pick(&["0us", "1us", "10us", "30us", "1ps"]));
     }
+    if topology.planes > 1 && ["link-down", "link-up", "switch-down"].contains(&kind) {
+        section = section.maybe(dice, 3, "port_detect", &["1us", "30us", "never"]);
+        section = section.maybe(dice, 3, "peer_detect", &["1us", "30us", "never"]);
+    }
     if kind == "link-degrade" {
         section = match dice.once_in(2) {
             true => section.text("rate", dice.pick(RATES)),

@@ -83,9 +83,16 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> D
 }
 
 fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
-    section = section.text("link_rate", dice.pick(RATES)).text("link_delay", dice.pick(DELAYS));
+    let planes = dice.one(&[1, 1, 1, 2, 3, 4]);
+    // Planes divide rates.
+    let rates = match planes {
+        1 => RATES,
+        _ => &["300Gbps", "120Gbps", "24Gbps", "12Gbps"],
+    };
+    section = section.raw("planes", planes);
+    section = section.text("link_rate", dice.pick(rates)).text("link_delay", dice.pick(DELAYS));
     section = section.text("switch_latency", dice.pick(LATENCIES));
-    section = section.maybe(dice, 3, "host_link_rate", RATES);
+    section = section.maybe(dice, 3, "host_link_rate", rates);
     section = section.maybe(dice, 3, "host_link_delay", DELAYS);
     section
 }
