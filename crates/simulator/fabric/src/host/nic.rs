@@ -97,23 +97,23 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn start(&mut self, flow: &mut Sending, departure: &Departure, start: Time) -> Time {
-        let (next, start) = (departure.segment, start.ps());
+        let (segment, start) = (departure.segment, start.ps());
         if let Some(samples) = self.cx.series.flows.get_mut(flow.watch as usize) {
             samples.counted.sent(departure.tag);
         }
         if let Some(gap) = departure.gap {
             self.gaps.note(gap.ps(), flow.base_rtt);
         }
-        let first = next.psn == 0 && !next.retransmission;
+        let first = segment.psn == 0 && !segment.retransmission;
         if first {
             self.sent.at_mut(flow.flow.0).first_sent = start;
         }
-        let again = if next.retransmission { RETRANSMISSION } else { 0 };
+        let again = if segment.retransmission { RETRANSMISSION } else { 0 };
         let ports = &mut self.cx.ports;
         let id = ports.place();
         let packet = Packet {
             queued_at: 0,
-            psn: next.psn as u32,
+            psn: segment.psn as u32,
             held_by: 0,
             head: Default::default(),
             flow: flow.flow.0,
@@ -121,17 +121,18 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             src: flow.src.0,
             dst: flow.dst.0,
             next: PacketId::NONE.0,
-            size: next.payload as u16 + self.cx.plan.data_overhead,
-            payload: next.payload as u16,
+            size: segment.payload as u16 + self.cx.plan.data_overhead,
+            payload: segment.payload as u16,
             kind: Kind::Data,
             class: flow.class,
             flags: again | if departure.ack_request { ACK_REQUEST } else { 0 },
             balancer: flow.balancer,
         };
         ports.fill(id, packet);
-        let end = if self.ports.is_none() {
+        let (next, end) = if self.ports.is_none() {
             ports.start(self.port, id, start);
-            ports.free_at(self.port)
+            let end = ports.free_at(self.port);
+            (end, end)
         } else {
             self.start_in_plane(id, start)
         };
@@ -139,10 +140,10 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             let paused = self.cx.ports.queues.paused_before(self.port, flow.class, start);
             match first {
                 true => timeline.first(start, end, paused),
-                false => timeline.send(start, end, departure.ready_at.ps(), paused, next.retransmission),
+                false => timeline.send(start, end, departure.ready_at.ps(), paused, segment.retransmission),
             }
         }
-        Time::from_ps(end)
+        Time::from_ps(next)
     }
 
     #[inline]

@@ -207,8 +207,8 @@ pub(super) struct NicPortsNow<'a> {
 
 impl NicEgress<'_, '_> {
     /// Starts a data packet at its port, or queues it there while the port is busy. Returns the earliest time at which a port
-    /// is free.
-    pub(super) fn start_in_plane(&mut self, id: PacketId, start: u64) -> u64 {
+    /// is free, and the end of the packet's transmission, or of a queued one `start`.
+    pub(super) fn start_in_plane(&mut self, id: PacketId, start: u64) -> (u64, u64) {
         let cx = &mut *self.cx;
         let (plan, Some(ports)) = (cx.plan, &mut self.ports) else { unreachable!("a NIC of several ports") };
         let packet = &cx.ports[id];
@@ -222,13 +222,16 @@ impl NicEgress<'_, '_> {
             plane
         });
         let port = plan.nic_in(host, plane);
-        if ports.free >> plane & 1 == 1 {
+        let end = if ports.free >> plane & 1 == 1 {
             cx.ports.start(port, id, start);
+            cx.ports.free_at(port)
         } else {
             cx.ports.queue(port, id, start);
-        }
+            start
+        };
         let usable = (0..plan.planes).filter(|plane| ports.usable.local >> plane & 1 == 1);
-        usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start)
+        let next = usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start);
+        (next, end)
     }
 }
 
