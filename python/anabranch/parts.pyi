@@ -577,6 +577,8 @@ class Fabric(Part):
     """Definition of a flow's ideal completion time, the divisor of its slowdown. Default: "lone-flow"."""
     marking: Literal["red", "pi"] | None = None
     """Rule by which packets are marked. Default: "red"."""
+    nic_ports: Literal["auto", "by-ev", "free-port"] | None = None
+    """Distribution of packets over the ports of a NIC with one per plane. Default: "auto"."""
     pfc: bool | None = None
     """Lets a switch pause its upstream neighbours before it would drop (PFC); needs a shared buffer. Default: false."""
     pfc_alpha: float | None = None
@@ -769,8 +771,12 @@ class Fault(Part):
     """Links: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (host*-p1.*) or a class (host). Default: []."""
     loss: float | None = None
     """Share of packets lost, for packet-loss. Default: 0.0."""
+    peer_detect: str | None = None
+    """Time from then on until its peers know, and send nothing to that port. Default: "0us"."""
     period: str | None = None
     """Time from one failure to the next, for link-flap. Default: "0us"."""
+    port_detect: str | None = None
+    """Time until a NIC with a port per plane knows that the link of a port is down, and sends nothing there, or up again. Default: "0us"."""
     rate: str | None = None
     """New rate, for link-degrade."""
     switches: Sequence[str] | None = None

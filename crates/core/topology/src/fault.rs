@@ -69,8 +69,7 @@ parameters! {
         affects: Affects = Affects::All, source "specification 12.6", Expert;
         /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
-        /// Time until a NIC with a port per plane knows that the link of one has gone down or come up; it sends nothing over
-        /// ports that it knows to be down.
+        /// Time until a NIC with a port per plane knows that the link of a port is down, and sends nothing there, or up again.
         port_detect: Never<Time> = Never::Value(Time::ZERO), source "ours", Expert;
         /// Time from then on until its peers know, and send nothing to that port.
         peer_detect: Never<Time> = Never::Value(Time::ZERO), source "MRC 1.0 (OCP), as public summaries have it: a message at once", Expert;

@@ -61,8 +61,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) paths: PathLists,
     pub(crate) series: Series,
     pub(crate) now: u64,
-    /// With several planes: that of the packet that arrives at a host.
-    pub(crate) plane: Option<u32>,
+    /// Order of the arrival that a host handles; `u32::MAX`: a timer.
+    pub(crate) arrival: u32,
     /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
     pub(crate) failure: Option<RunError>,
@@ -84,7 +84,7 @@ impl<'a> Ctx<'a> {
             paths: PathLists::default(),
             series,
             now: 0,
-            plane: None,
+            arrival: u32::MAX,
             planned: 0,
             failure: None,
             ended_bytes: CompleteBytes::default(),

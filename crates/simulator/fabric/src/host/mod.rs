@@ -22,7 +22,6 @@ use crate::{
     plan::Plan,
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_topology::LinkId;
 use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
@@ -45,9 +44,7 @@ impl Hosts {
 
     #[inline]
     pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, order: u32) {
-        if cx.plan.planes > 1 {
-            cx.plane = Some(cx.plan.topology.plane_of(LinkId(cx.plan.link_of(order))));
-        }
+        cx.arrival = order;
         let packet = cx.ports.deliver(id);
         let answer = match packet.kind {
             Kind::Data => self.receivers.on_data(cx, host, &packet, id),
@@ -94,7 +91,7 @@ impl Hosts {
             };
             let id = cx.ports.place();
             cx.ports[id] = data;
-            cx.plane = None;
+            cx.arrival = u32::MAX;
             self.answer(cx, host, id, &data, &answer);
         }
     }

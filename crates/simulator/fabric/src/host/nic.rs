@@ -63,8 +63,10 @@ pub(super) struct NicEgress<'a, 'p> {
     pub(super) schemes: &'a mut [Balancer<registry::Host>],
     pub(super) gaps: &'a mut Gaps,
     pub(super) sent: &'a mut FlowTable<Sent>,
-    /// Where there are several.
-    pub(super) ports: Option<NicPortsNow<'a>>,
+    /// Ports that can start a packet now, one bit each.
+    pub(super) free: u32,
+    /// The ports where there are several.
+    pub(super) ports: Option<&'a mut NicPortsNow<'a>>,
 }
 
 impl Egress<Sending> for NicEgress<'_, '_> {
@@ -82,7 +84,7 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn free_ports(&self) -> u32 {
-        self.ports.as_ref().map_or(u32::MAX, |ports| ports.free)
+        self.free
     }
 
     #[inline]
@@ -148,7 +150,7 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn has_urgent(&self) -> bool {
-        self.ports.is_some() || self.cx.ports.queues.can_send(self.port)
+        self.cx.ports.queues.can_send(self.port)
     }
 }
 
@@ -279,12 +281,10 @@ impl Nics {
     pub(super) fn send_control(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, control: Packet) {
         cx.ports.fill(id, control);
         self.catch_up(cx, host);
-        let mut port = cx.plan.nic(host);
-        if cx.plan.planes > 1 {
-            port = cx.plan.nic_in(host, self.plane_of_own(cx, host, &control, cx.plane));
-        }
-        cx.ports.join_nic(port, id, cx.now);
-        self.list(cx, host, cx.plan.nic(host));
+        let port = cx.plan.nic(host);
+        let own = if cx.plan.planes > 1 { self.port_of_reply(cx, host, &control) } else { port };
+        cx.ports.join_nic(own, id, cx.now);
+        self.list(cx, host, port);
     }
 
     /// Starts the next transmission: control, then probes, then the flows in turn. A flow that is alone also sends what
@@ -304,7 +304,8 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent, ports: None };
+        let mut line =
+            NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent, free: u32::MAX, ports: None };
         let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };

@@ -4,11 +4,12 @@
 use super::nic::{NicEgress, Nics};
 use crate::{
     context::Ctx,
-    ids::{HostId, PacketId, Slot},
+    ids::{HostId, PacketId, PortId, Slot},
     packet::{Kind, Packet},
     paths::dead_paths,
     plan::{NicPorts, PortChange},
 };
+use anabranch_topology::LinkId;
 use anabranch_units::Time;
 
 /// Ports of a host that are of use.
@@ -126,12 +127,20 @@ impl Nics {
         let nic = &mut nics[host.at()];
         nic.turns.promote(flows, plan, time);
         let schemes = &mut schemes[host.at()];
-        let ports = Some(NicPortsNow { usable, free, next_free, remote: &down[1], next: &mut nic.next_port });
-        let port = plan.nic(host);
-        let mut line = NicEgress { cx, port, paused: 0, schemes, gaps: &mut counters.gaps, sent, ports };
+        let mut ports = NicPortsNow { usable, next_free, remote: &down[1], next: &mut nic.next_port };
+        let (port, gaps, ports) = (plan.nic(host), &mut counters.gaps, Some(&mut ports));
+        let mut line = NicEgress { cx, port, paused: 0, schemes, gaps, sent, free, ports };
         if let Some(slot) = nic.turns.serve(flows, plan, &mut line, time, time) {
             self.arm_timer(cx, Slot(slot));
         }
+    }
+
+    /// Returns the port by which a reply leaves: that of the plane by which its packet came, if there is one.
+    #[cold]
+    pub(super) fn port_of_reply(&mut self, cx: &Ctx<'_>, host: HostId, reply: &Packet) -> PortId {
+        let plan = cx.plan;
+        let came = (cx.arrival != u32::MAX).then(|| plan.topology.plane_of(LinkId(plan.link_of(cx.arrival))));
+        plan.nic_in(host, self.plane_of_own(cx, host, reply, came))
     }
 
     /// Returns the plane by which a control packet, or a probe, leaves: `named` unless a port of it is known to be down.
@@ -197,8 +206,6 @@ impl Nics {
 #[derive(Debug)]
 pub(super) struct NicPortsNow<'a> {
     usable: Usable,
-    /// Those that can start a packet, one bit each.
-    pub(super) free: u32,
     /// Time at which the next of the others becomes free.
     pub(super) next_free: Time,
     remote: &'a [crate::plan::DownPorts],
@@ -207,7 +214,8 @@ pub(super) struct NicPortsNow<'a> {
 
 impl NicEgress<'_, '_> {
     /// Starts a data packet at its port, or queues it there while the port is busy. Returns the earliest time at which a port
-    /// is free, and the end of the packet's transmission, or of a queued one `start`.
+    /// is free after `start`, since every packet chooses anew; and the end of the packet's transmission, or of a queued one
+    /// `start`.
     pub(super) fn start_in_plane(&mut self, id: PacketId, start: u64) -> (u64, u64) {
         let cx = &mut *self.cx;
         let (plan, Some(ports)) = (cx.plan, &mut self.ports) else { unreachable!("a NIC of several ports") };
@@ -216,13 +224,13 @@ impl NicEgress<'_, '_> {
         let allowed = allowed(ports.usable.local, ports.remote[packet.dst as usize].ports());
         let named = named_plane(cx, packet, allowed).filter(|plane| allowed >> plane & 1 == 1);
         let plane = named.unwrap_or_else(|| {
-            let free = allowed & ports.free;
+            let free = allowed & self.free;
             let plane = ports.usable.in_turn(if free != 0 { free } else { allowed });
             *ports.next = (plane + 1) % plan.planes;
             plane
         });
         let port = plan.nic_in(host, plane);
-        let end = if ports.free >> plane & 1 == 1 {
+        let end = if self.free >> plane & 1 == 1 {
             cx.ports.start(port, id, start);
             cx.ports.free_at(port)
         } else {
@@ -230,7 +238,7 @@ impl NicEgress<'_, '_> {
             start
         };
         let usable = (0..plan.planes).filter(|plane| ports.usable.local >> plane & 1 == 1);
-        let next = usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start);
+        let next = usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start + 1);
         (next, end)
     }
 }
