@@ -102,11 +102,14 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     {
         // Without timeouts, a lost packet can leave a flow open for good.
         let dropped: u64 = partitions.iter().map(|p| p.cx.ports.queues.ledger.all_dropped()).sum();
-        if dropped == 0 || partitions.iter().any(|p| p.hosts.has_timeouts(plan)) {
+        let waits_for_port = partitions.iter().any(|p| p.hosts.nics.any_without_port(plan.planes));
+        if !waits_for_port && (dropped == 0 || partitions.iter().any(|p| p.hosts.has_timeouts(plan))) {
             return Err(RunError::EndedEarly(format!("no event is pending, but {flow}")));
         }
-        stall_reason =
-            Some(format!("{flow}; {dropped} packets were dropped, and it has no timeout (`rto = \"never\"`)"));
+        stall_reason = Some(match waits_for_port {
+            true => format!("{flow}; all ports of a sender are down"),
+            false => format!("{flow}; {dropped} packets were dropped, and it has no timeout (`rto = \"never\"`)"),
+        });
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let span = Time::from_ps(plan.stall_span.unwrap_or(0));

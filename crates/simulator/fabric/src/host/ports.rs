@@ -196,6 +196,12 @@ impl Nics {
         flow.on_paths_changed(scheme, time, &dead);
     }
 
+    /// Returns `true` if a flow waits at a host whose ports are all down.
+    pub(crate) fn any_without_port(&self, planes: u32) -> bool {
+        let all = (1u32 << planes) - 1;
+        planes > 1 && self.flows.iter().any(|(_, flow)| self.down[0][flow.of.src.at()].ports() == all)
+    }
+
     /// Returns the ports that are down at the ends of a flow, as far as the sender knows.
     pub(super) fn down_between(&self, src: u32, dst: u32) -> u32 {
         self.down[0][src as usize].ports() | self.down[1][dst as usize].ports()

@@ -80,5 +80,9 @@ fn send(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot, probe: Prob
         1 => plan.nic(host),
         _ => plan.nic_in(host, nics.plane_of_own(cx, host, &packet, None)),
     };
+    // An idle port starts it now.
+    if plan.planes > 1 {
+        cx.ports.idle_until(port, cx.now);
+    }
     cx.ports.queue(port, id, cx.now);
 }

@@ -91,8 +91,8 @@ fn ports_that_are_down_leave_their_part() {
             let setup = faults.iter().cloned().fold(unconstrained(setup), with_fault);
             if left == 0 {
                 // Without any port for ever nothing happens.
-                let message = refused(&setup).to_string();
-                assert!(message.contains("no event is pending, but flow 0"), "{message}");
+                let result = run(&setup);
+                assert_eq!((result.flows[0].fct_rx, sent(&topology, &result, 0)), (None, vec![0; 8]));
                 continue;
             }
             let result = run(&setup);
@@ -192,7 +192,7 @@ proptest! {
     /// Threads, splits, timings and delays of host links do not matter; no flow beats its ideal, which the run checks.
     #[test]
     fn results_do_not_depend_on_the_mode(
-        planes in 1..9u32, scheme in prop::sample::select(vec!["ecmp", "ops", "prime", "co-prime", "reps", "ar", "flowbender"]),
+        planes in 1..9u32, scheme in prop::sample::select(vec!["ecmp", "ops", "prime", "co-prime", "reps", "ar", "flowbender", "hopper"]),
         selector in prop::sample::select(vec!["auto", "by-ev", "free-port"]), host_delay in prop::sample::select(vec![0, 5, 300, 1000, 2000]),
         uneven in any::<bool>(), faults in prop::collection::vec((0..4u8, any::<u32>(), 0..60u64, 1..40u64), 0..4), seed in any::<u64>(),
     ) {
