@@ -81,9 +81,9 @@ pub struct Outgoing {
     pub retransmission: bool,
     /// Time at which pacing and window first allowed this packet on an idle NIC.
     pub eligible_at: Time,
-    /// Ports of the NIC that are free, one bit each; all bits where it has one port.
+    /// Ports of the NIC that have room for a packet, one bit each; all bits where it has one port.
     pub free_ports: u32,
-    /// Time at which the next of the others becomes free.
+    /// Earliest time at which another has room.
     pub port_free_at: Time,
 }
 

@@ -108,6 +108,10 @@ impl SchemeCapabilities for MrcParameters {
         false
     }
 
+    fn heeds_ports(&self) -> bool {
+        true
+    }
+
     fn check_paths(&self, uplinks: &[u32], planes: u32) -> Result<(), Invalid> {
         match self.values {
             MrcValues::Structured => Profile::read(self)?.check(uplinks, planes),

@@ -68,6 +68,11 @@ pub trait SchemeCapabilities {
         true
     }
 
+    /// Returns `true` if a host scheme names no port without room ([`crate::Outgoing::free_ports`]).
+    fn heeds_ports(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].
     fn profiles_ports(&self) -> bool {
         false

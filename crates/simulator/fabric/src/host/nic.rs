@@ -84,12 +84,12 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn free_ports(&self) -> u32 {
-        self.free
+        self.ports.as_ref().map_or(u32::MAX, |ports| ports.room)
     }
 
     #[inline]
     fn port_free_at(&self) -> Time {
-        self.ports.as_ref().map_or(Time::ZERO, |ports| ports.next_free)
+        self.ports.as_ref().map_or(Time::ZERO, |ports| ports.next_room)
     }
 
     #[inline]

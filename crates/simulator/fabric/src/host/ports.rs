@@ -60,7 +60,8 @@ impl Nics {
         }
         let turns = &self.nics[host.at()].turns;
         let ready = if turns.ready() != 0 { Some(0) } else { turns.paced_until().map(Time::ps) };
-        let flows = ready.filter(|_| free_at < u64::MAX && !is_full).map(|time| time.max(free_at));
+        let flows =
+            ready.filter(|_| free_at < u64::MAX && (!is_full || cx.plan.heeds_ports)).map(|time| time.max(free_at));
         let queued = queued.map(|(time, plane)| (time, Next::Queued(plane)));
         queued.into_iter().chain(flows.map(|time| (time, Next::Flows))).min_by_key(|next| next.0)
     }
@@ -120,14 +121,17 @@ impl Nics {
             cx.ports.free_at(port) <= start && !cx.ports.queues.can_send(port)
         });
         let free = free.fold(0, |free, plane| free | 1 << plane) & usable.local;
-        let is_busy = |plane: &u32| usable.local & !free >> plane & 1 == 1;
-        let busy = (0..plan.planes).filter(is_busy).map(|plane| cx.ports.free_at(plan.nic_in(host, plane)));
-        let next_free = Time::from_ps(busy.filter(|time| *time > start).min().unwrap_or(0));
+        // A port has room while one packet at most waits for it.
+        let has_room = |plane: &u32| cx.ports.port(plan.nic_in(host, *plane)).waiting_bytes < 2 * plan.wire_mtu as u32;
+        let room = (0..plan.planes).filter(has_room).fold(0, |room, plane| room | 1 << plane) & usable.local;
+        let is_full = |plane: &u32| usable.local & !room >> plane & 1 == 1;
+        let full = (0..plan.planes).filter(is_full).map(|plane| cx.ports.free_at(plan.nic_in(host, plane)));
+        let next_room = Time::from_ps(full.filter(|time| *time > start).min().unwrap_or(0));
         let Nics { nics, schemes, flows, sent, counters, down, .. } = self;
         let nic = &mut nics[host.at()];
         nic.turns.promote(flows, plan, time);
         let schemes = &mut schemes[host.at()];
-        let mut ports = NicPortsNow { usable, next_free, remote: &down[1], next: &mut nic.next_port };
+        let mut ports = NicPortsNow { usable, room, next_room, remote: &down[1], next: &mut nic.next_port };
         let (port, gaps, ports) = (plan.nic(host), &mut counters.gaps, Some(&mut ports));
         let mut line = NicEgress { cx, port, paused: 0, schemes, gaps, sent, free, ports };
         if let Some(slot) = nic.turns.serve(flows, plan, &mut line, time, time) {
@@ -212,8 +216,9 @@ impl Nics {
 #[derive(Debug)]
 pub(super) struct NicPortsNow<'a> {
     usable: Usable,
-    /// Time at which the next of the others becomes free.
-    pub(super) next_free: Time,
+    /// Those that have room for a packet, one bit each, and the earliest time at which another has.
+    pub(super) room: u32,
+    pub(super) next_room: Time,
     remote: &'a [crate::plan::DownPorts],
     next: &'a mut u32,
 }

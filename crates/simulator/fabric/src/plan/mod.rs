@@ -66,6 +66,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) port_changes: Vec<PortChange>,
     /// Bytes of data at a port of a NIC with several above which the flows are not served.
     pub(crate) nic_queue: u32,
+    /// No scheme names a port without room, so that a full one does not hold up the others.
+    pub(crate) heeds_ports: bool,
     pub(crate) is_guided_or_has_planes: bool,
     /// Per switch, the rate of its fastest link to another switch; zero: it has none.
     pub(crate) fastest: Vec<Rate>,
@@ -291,6 +293,7 @@ impl<'a> Plan<'a> {
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             nic_ports: setup.load_balancers.iter().map(|b| NicPorts::new(setup.fabric.nic_ports, b, planes)).collect(),
             port_changes: nic_ports::port_changes(topology, &setup.faults),
+            heeds_ports: setup.load_balancers.iter().all(|b| b.host.capabilities().heeds_ports()),
             nic_queue: host_up.iter().map(|up| fabric.at(links[*up as usize].rate).queue).min().unwrap_or(0),
             is_guided_or_has_planes: guided.is_some() || planes > 1,
             fastest,
