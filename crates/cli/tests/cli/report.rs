@@ -233,4 +233,54 @@ fn what_was_run_names_the_fabric() {
     }
     let pods = "kind = \"clos\"\npods = 3\nleaves_per_pod = 2\nspines_per_pod = 2\ncores = 2\nhosts_per_leaf = 2";
     says(pods, &["6 leaves, 6 spines and 2 cores (3 pods)".into(), "spines oversubscribed 2:1".into()]);
+    // Bounds need flows that all take links; inside servers they do not.
+    let rails =
+        "kind = \"rail-optimised\"\nservers = 8\nrails = 2\nservers_per_pod = 4\nspines = 1\nlinks_per_spine = 1";
+    for (servers, bounds) in [("", true), ("\n[servers]\ngpus = 2\nnics = 2", false)] {
+        let limit = says(&format!("{rails}{servers}"), &["servers 8, rails 2, servers per pod 4".into()]);
+        assert!(limit.contains("leaves are oversubscribed 4:1"), "{limit}");
+        assert_eq!(limit.contains("--bound"), bounds, "{limit}");
+    }
+}
+
+/// Groups within a rack leave no scheme a choice, groups over racks do.
+#[test]
+fn flows_that_cross_no_switch_link_leave_no_choice() {
+    let folder = Folder::new("no-choice");
+    for (placement, crosses) in [("packed", false), ("strided", true)] {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\n\
+             [[workload]]\nkind = \"collective\"\nalgorithm = \"all-to-all\"\nsize = \"64KiB\"\ngroups = 4\nranks = 4\nplacement = \"{placement}\"\n\
+             [[fault]]\nkind = \"link-degrade\"\nlinks = [\"leaf0-spine0\"]\nrate = \"10Gbps\"\n"
+        );
+        folder.file("f.toml", &text);
+        let shown = succeeds(
+            &folder,
+            &["compare", "f.toml", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out", "--replace"],
+        );
+        let alike = "ecmp and ops have the same flow times at every seed: they acted alike, or not at all.";
+        assert_eq!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(alike), !crosses, "{shown}");
+        let page = folder.read("out/report.html");
+        assert_eq!(page.contains("No packet crossed a link between switches"), !crosses);
+        assert_eq!(page.contains("Not the load balancer alone decides"), crosses);
+    }
+}
+
+/// 128 hosts at one switch send to all others at once: each flow waits behind the 126 others of its host, which a port of a switch
+/// cannot show, and the rest of its waiting is at the one link to its receiver.
+#[test]
+fn waiting_behind_flows_of_the_same_host_is_named() {
+    let folder = Folder::new("own-host");
+    folder.file(
+        "f.toml",
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 1\nspines = 1\nhosts_per_leaf = 128\n\
+         [[workload]]\nkind = \"collective\"\nalgorithm = \"all-to-all\"\nsize = \"1MiB\"\n[measure]\nattribution = true\n",
+    );
+    // With six seeds no host has a twentieth of the slowest flows.
+    succeeds(&folder, &["compare", "f.toml", "--schemes", "ecmp,ops", "--seeds", "6", "--out", "out"]);
+    let page = folder.read("out/report.html");
+    let from = page.find("they were spread.").expect("no link holds the flows of 128 hosts");
+    let words = &page[from..from + 400];
+    assert!(words.contains("Other flows of their own hosts held them for"), "{words}");
+    assert!(words.contains("receivers ("), "{words}");
 }

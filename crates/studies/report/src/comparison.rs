@@ -1,6 +1,6 @@
 //! `comparison.csv`: comparison of several schemes over several seeds.
 
-use anabranch_results::{ColumnEntry, FctKind, FlowSummary, Limits, RunStatus, Summary, declared, rows};
+use anabranch_results::{ColumnEntry, FctKind, FlowSummary, Limits, RunStatus, Summary, declared, list, rows};
 use anabranch_statistics::{Estimate, Method, Pairs, Range, Sequential, Tested, against};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -225,6 +225,9 @@ pub struct Comparison {
     pub measured: Vec<String>,
     /// `true` if every pair has the same differences at every seed: more seeds add no information.
     pub seeds_change_nothing: bool,
+    /// Schemes with the same flow times at every seed, a sentence for each group of them.
+    #[serde(skip)]
+    pub alike: Vec<String>,
     /// Runs (`scheme/seedN`) whose results reflect the machine. Their seeds are not compared if others are left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machine_bound: Vec<String>,
@@ -325,6 +328,7 @@ impl Comparison {
             main_metric: main_metric(&compared, ALL),
             main_metrics,
             seeds_change_nothing: compared_seeds.len() > 1 && seeds_change_nothing(&groups),
+            alike: alike(groups.iter().map(|(scheme, runs)| (scheme.as_str(), runs.clone()))),
             fct_kind: runs.first().map(|run| run.all.fct_kind),
             rows,
             coverage,
@@ -507,6 +511,21 @@ fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
 fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
     let alike = |a: &Summary, b: &Summary| a.all.slowdown == b.all.slowdown && a.all.fct_us == b.all.fct_us;
     groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
+}
+
+/// Schemes with the same flow times at every seed: none of them acted differently.
+pub(crate) fn alike<'s>(schemes: impl Iterator<Item = (&'s str, Vec<&'s Summary>)>) -> Vec<String> {
+    let mut groups: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for (scheme, runs) in schemes {
+        let times = |s: &&Summary| format!("{} {:?} {:?} {:?}", s.seed, s.all.flows, s.all.fct_us, s.all.slowdown);
+        groups.entry(runs.iter().map(times).collect()).or_default().push(scheme);
+    }
+    let several = groups.into_values().filter(|names| names.len() > 1);
+    several
+        .map(|names| {
+            format!("{} have the same flow times at every seed: they acted alike, or not at all.", list(names))
+        })
+        .collect()
 }
 
 /// Returns `true` if flows of the workload did not finish, or its run stalled or ended as a deadlock: the times of

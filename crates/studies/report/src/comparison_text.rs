@@ -145,6 +145,7 @@ impl Comparison {
         if self.seeds_change_nothing {
             notes.push("every seed gave the same flow times: there is no variance to test against".to_string());
         }
+        notes.extend(self.alike.iter().cloned());
         notes.extend(wording::censored_lines(self).into_iter().map(|line| format!("! {line}")));
         if let Some((over, schemes)) = self.missing_lines().split_last() {
             notes.extend(schemes.iter().map(|line| format!("MISSING {line}")));

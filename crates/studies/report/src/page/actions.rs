@@ -1,11 +1,10 @@
 //! What each scheme did: its counters per scheme, and notes where it hardly acted or the fabric does not suit it.
 
-use crate::{Dataset, colours};
+use crate::{Dataset, colours, comparison::alike};
 use anabranch_outcome::RunMetrics;
 use anabranch_results::{Summary, list, significant_digits, significant_digits_trimmed, thousands};
 use anabranch_statistics::mean;
 use minijinja::{Value, context};
-use std::collections::BTreeMap;
 use toml::Table;
 
 type Count = fn(&RunMetrics) -> Option<u64>;
@@ -81,7 +80,8 @@ fn notes(data: &Dataset) -> Vec<String> {
         notes.extend(disorder(&scheme.name, &runs, recovery));
     }
     notes.extend(unjudged(data));
-    notes.extend(twins(data));
+    notes
+        .extend(alike(data.schemes.iter().map(|s| (s.name.as_str(), s.runs.iter().map(|run| &run.summary).collect()))));
     notes
 }
 
@@ -147,20 +147,4 @@ fn disorder(name: &str, runs: &[&Summary], recovery: Option<&str>) -> Option<Str
             significant_digits(share * 100.0, 2)
         )
     })
-}
-
-/// Schemes with the same flow times at every seed: none of them acted differently.
-fn twins(data: &Dataset) -> Vec<String> {
-    let mut groups: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
-    for scheme in &data.schemes {
-        let times = |s: &Summary| format!("{} {:?} {:?} {:?}", s.seed, s.all.flows, s.all.fct_us, s.all.slowdown);
-        let key = scheme.runs.iter().map(|run| times(&run.summary)).collect();
-        groups.entry(key).or_default().push(&scheme.name);
-    }
-    let several = groups.into_values().filter(|names| names.len() > 1);
-    several
-        .map(|names| {
-            format!("{} have the same flow times at every seed: they acted alike, or not at all.", list(names))
-        })
-        .collect()
 }

@@ -59,12 +59,13 @@ fn row(colour: usize, scheme: &SchemeRuns, workload: u16, unfinished: usize, com
             percent => significant_digits(percent, 2), column => PART_COLUMNS[part] }
         })
         .collect();
+    let delayed = if share(sums[0]) < SMALLEST { String::new() } else { links(&tail, sums[0], scheme) };
     let size = format!("{} from host{} to host{}", bytes(flow.size_bytes as f64), flow.src, flow.dst);
     Some(context! {
         scheme => &scheme.name,
         colour => colour,
         segments => segments,
-        sentences => [open(unfinished), sentence(&tail, &sums), links(&tail, sums[0], scheme), predecessors(&tail)],
+        sentences => [open(unfinished), sentence(&tail, &sums), delayed, predecessors(&tail)],
         slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",
             flow.flow_id, significant_digits(flow.slowdown, 3), most(flow)),
         trace => match compared {
@@ -101,7 +102,7 @@ fn sentence(tail: &[&TailFlow], sums: &[u64; PARTS]) -> String {
 }
 
 /// The links that held the flows longest, with their shares of the time in queues; where each held little, since the flows were
-/// sprayed, the groups of ports on their ways at which the run's packets waited.
+/// sprayed, the groups of ports on their paths at which the run's packets waited.
 fn links(tail: &[&TailFlow], queues: u64, scheme: &SchemeRuns) -> String {
     let mut links: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
     for (link, time) in tail.iter().filter_map(|flow| flow.link.as_ref()) {
@@ -112,7 +113,7 @@ fn links(tail: &[&TailFlow], queues: u64, scheme: &SchemeRuns) -> String {
     links.sort_by_key(|(name, (time, _))| (std::cmp::Reverse(*time), *name));
     let share = |time: u64| time as f64 / queues.max(1) as f64;
     if links.first().is_some_and(|(_, (time, _))| share(*time) < SMALLEST) {
-        let groups = groups(tail, scheme);
+        let groups = groups(tail, queues, scheme);
         if !groups.is_empty() {
             return groups;
         }
@@ -134,8 +135,9 @@ fn links(tail: &[&TailFlow], queues: u64, scheme: &SchemeRuns) -> String {
     }
 }
 
-/// Ports by switch and direction with their shares of the waiting of all packets, those on the ways of the flows, and their faults.
-fn groups(tail: &[&TailFlow], scheme: &SchemeRuns) -> String {
+/// Ports by switch and direction with their shares of the waiting of all packets, those on the paths of the flows, and their faults.
+fn groups(tail: &[&TailFlow], queues: u64, scheme: &SchemeRuns) -> String {
+    let receivers: BTreeSet<String> = tail.iter().map(|flow| format!("host{}", flow.dst)).collect();
     let mut groups: BTreeMap<String, (f64, BTreeSet<String>)> = BTreeMap::new();
     let mut all = 0.0;
     for run in &scheme.runs {
@@ -152,7 +154,10 @@ fn groups(tail: &[&TailFlow], scheme: &SchemeRuns) -> String {
             let Some(waited) = link.queue_mean_packets.map(|mean| mean * run.common_s) else { continue };
             all += waited;
             let name = match &*link.group {
-                "switch to host" if hosts.contains(&link.to) => format!("the link to {}", link.to),
+                "switch to host" if receivers.contains(&link.to) => match receivers.len() {
+                    1 => format!("the link to {}", link.to),
+                    many => format!("the links to their {many} receivers"),
+                },
                 group if group.ends_with(", up") && ends.contains(link.from.as_str()) => {
                     format!("the uplinks of {}", link.from)
                 }
@@ -184,12 +189,27 @@ fn groups(tail: &[&TailFlow], scheme: &SchemeRuns) -> String {
             format!("{name} ({} %{faults})", significant_digits(sum / all * 100.0, 2))
         })
         .collect();
-    match named.is_empty() {
+    // Packets that wait for others of their host are in no port of a switch.
+    let at_sender = |flow: &&&TailFlow| {
+        flow.link.as_ref().is_some_and(|(link, _)| link.starts_with(&format!("host{}->", flow.src)))
+    };
+    let held: u64 = tail.iter().filter(at_sender).filter_map(|flow| flow.link.as_ref()).map(|(_, time)| time).sum();
+    let held = held as f64 / queues.max(1) as f64;
+    let senders = match significant_digits(held * 100.0, 2) {
+        _ if held < SMALLEST => String::new(),
+        all if all == "100" => " Other flows of their own hosts held them for all of it.".to_string(),
+        share => format!(" Other flows of their own hosts held them for {share} % of it or more."),
+    };
+    match named.is_empty() && senders.is_empty() {
         true => String::new(),
         false => format!(
-            "No link held them for {:.0} % of that time: they were spread. Of the waiting of all packets of the run, on their ways: {}.",
+            "No link held them for {:.0} % of that time: they were spread.{senders}{}",
             SMALLEST * 100.0,
-            named.join(", ")
+            match named.is_empty() {
+                true => String::new(),
+                false =>
+                    format!(" Of the waiting of all packets of the run at ports on their paths: {}.", named.join(", ")),
+            }
         ),
     }
 }

@@ -14,6 +14,10 @@ const BUSY: f64 = 0.9;
 /// Largest ratio to the bound of a scheme that another could not clearly improve on.
 const NEAR_BOUND: f64 = 1.1;
 
+/// What limits flows each of which has one path.
+const NO_CHOICE: &str = "No packet crossed a link between switches: every flow stayed at its switch or in its server, so no load \
+                         balancer had a choice. Links of hosts and congestion control decide.";
+
 pub(super) struct Fabric<'l> {
     links: &'l [LinkPoint],
     /// Commonest rate per tier: other rates are faults, or cables that are slow by the scenario.
@@ -143,6 +147,11 @@ impl<'l> Fabric<'l> {
 
     /// One sentence: what limits the flows, as far as the rows show it.
     pub(super) fn limit(&self, data: &Dataset, comparison: Option<&Comparison>) -> String {
+        let mut links = data.schemes.iter().flat_map(|scheme| &scheme.runs).flat_map(|run| &run.links);
+        let is_between = |link: &LinkPoint| !link.is_nic && &*link.group != "switch to host";
+        if !data.lacks("links", "bytes") && !links.any(|link| is_between(link) && link.whole > 0.0) {
+            return NO_CHOICE.to_string();
+        }
         if let Some(sentence) = comparison.and_then(near_bound) {
             return sentence;
         }
@@ -183,10 +192,14 @@ impl<'l> Fabric<'l> {
             reasons.push(format!("the busiest receiver's link is full ({:.0} %) while flows start", busiest * 100.0));
         }
         if !reasons.is_empty() {
-            return format!(
-                "Not the load balancer alone decides: {}. `--bound` computes what no load balancer can beat.",
-                list(reasons.iter().map(String::as_str).collect())
-            );
+            // Messages inside servers have no bound.
+            let scenario: toml::Table = data.manifest.scenario.parse().unwrap_or_default();
+            let bound = match scenario.contains_key("servers") {
+                true => "",
+                false => " `--bound` computes what no load balancer can beat.",
+            };
+            let reasons = list(reasons.iter().map(String::as_str).collect());
+            return format!("Not the load balancer alone decides: {reasons}.{bound}");
         }
         // What the rows do not show is no reason, and no denial.
         let is_flat = self.links.iter().any(|link| link.group.ends_with(" links"));

@@ -72,8 +72,25 @@ fn limits(scenario: &Table) -> String {
 
 /// Formats the kind of a topology with its numbers.
 fn kind(table: &Table) -> String {
-    let keys = ["tiers", "radix", "leaves", "spines", "hosts_per_leaf", "p", "a", "h", "q", "path"];
-    let values = keys.iter().filter_map(|key| Some(format!("{key} {}", text(table, key)?))).collect::<Vec<_>>();
+    let keys = [
+        "tiers",
+        "radix",
+        "leaves",
+        "spines",
+        "hosts_per_leaf",
+        "servers",
+        "rails",
+        "servers_per_pod",
+        "p",
+        "a",
+        "h",
+        "q",
+        "path",
+    ];
+    let values = keys
+        .iter()
+        .filter_map(|key| Some(format!("{} {}", key.replace('_', " "), text(table, key)?)))
+        .collect::<Vec<_>>();
     format!("{} ({})", text(table, "kind").unwrap_or_default(), values.join(", ")).replace(" ()", "")
 }
 

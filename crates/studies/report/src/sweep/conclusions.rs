@@ -66,7 +66,7 @@ fn spread(row: &ComparisonRow) -> String {
 }
 
 /// The lowest mean over all points and schemes, and from how many others it differs.
-fn best(sweep: &Sweep, workload: &str, metric: &Metric, of: &str, tested: bool) -> Option<String> {
+fn best(sweep: &Sweep, workload: &str, metric: &Metric, of: &str, tested: bool) -> Vec<String> {
     let mut ranked: Vec<(f64, usize, usize, &ComparisonRow)> = vec![];
     for (point, comparison) in sweep.comparisons.iter().enumerate() {
         for (entry, scheme) in sweep.plan.entries.iter().enumerate() {
@@ -75,10 +75,7 @@ fn best(sweep: &Sweep, workload: &str, metric: &Metric, of: &str, tested: bool) 
         }
     }
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mean, point, entry, row) = *ranked.first()?;
-    if ranked.len() < 2 {
-        return None;
-    }
+    let (true, Some(&(mean, point, entry, row))) = (ranked.len() > 1, ranked.first()) else { return vec![] };
     let unit = if metric.unit.is_empty() { String::new() } else { format!(" {}", metric.unit) };
     let lowest = format!(
         "Best{of}: {} with {}, {} {}{unit}{}.",
@@ -89,10 +86,10 @@ fn best(sweep: &Sweep, workload: &str, metric: &Metric, of: &str, tested: bool) 
         spread(row)
     );
     if !tested {
-        return Some(lowest);
+        return vec![lowest];
     }
     let values = values(sweep, metric);
-    let Some(base) = values.get(&(point, entry)) else { return Some(lowest) };
+    let Some(base) = values.get(&(point, entry)) else { return vec![lowest] };
     let others = ranked[1..].iter().filter_map(|(_, point, entry, _)| values.get(&(*point, *entry)));
     let paired = others.filter_map(|other| {
         let pairs: Vec<(f64, f64)> =
@@ -101,15 +98,19 @@ fn best(sweep: &Sweep, workload: &str, metric: &Metric, of: &str, tested: bool) 
     });
     let p_values: Vec<f64> = paired.filter_map(|paired| paired.p_value()).collect();
     let others = ranked.len() - 1;
-    Some(match p_values.len() {
-        0 => format!("{lowest} No difference is tested: too few seeds, or equal values."),
+    let apart = match p_values.len() {
+        0 => "No difference is tested: too few seeds, or equal values.".to_string(),
         _ => {
-            let apart = holm(&p_values).into_iter().filter(|p| *p < SIGNIFICANCE).count();
+            let apart = match holm(&p_values).into_iter().filter(|p| *p < SIGNIFICANCE).count() {
+                0 => "none".to_string(),
+                count => count.to_string(),
+            };
             format!(
-                "{lowest} It is significantly below {apart} of the {others} others (paired t-tests over seeds, Holm's correction, 5 %). It was chosen as the lowest on these seeds, so fresh seeds would show it a little higher."
+                "It is significantly below {apart} of the {others} others (paired t-tests over seeds, Holm's correction, 5 %). It was chosen as the lowest on these seeds, so fresh seeds would show it a little higher."
             )
         }
-    })
+    };
+    vec![lowest, apart]
 }
 
 /// Pairs of schemes each of which is significantly lower than the other somewhere.
