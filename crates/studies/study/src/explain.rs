@@ -32,7 +32,9 @@ fn forms(name: &str) -> Vec<String> {
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     for word in forms(name) {
         let found = scenario::find(&word);
-        let own = found.as_ref().map_or_else(|| name.trim().to_lowercase(), |found| found.name.clone());
+        // A key's name is as it was typed: the word has no underscores.
+        let known = found.as_ref().map(|found| found.name.clone()).filter(|known| *known != word);
+        let own = known.unwrap_or_else(|| name.trim().to_lowercase());
         let mut parts = found.map_or_else(Vec::new, |found| found.parts);
         parts.extend(result_parts(&word));
         // What a word means, before the keys and columns of that name.
@@ -134,6 +136,9 @@ mod tests {
         assert!(text("slowdown_p99").contains(METRIC));
         assert!(text("p_holm").contains("comparison.csv"));
         assert!(text("flows.finished").contains("summary.json"));
+        for key in ["link_rate", "topology.link_rate", "load_balancer.prime.p_ecn"] {
+            assert_eq!(text(key).lines().next(), Some(key));
+        }
         assert!(text("load").contains("--set workload.0.load=0.5"), "{}", text("load"));
         assert!(text("p_ecn").contains("--set load_balancer.prime.p_ecn="), "{}", text("p_ecn"));
     }
