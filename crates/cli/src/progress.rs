@@ -200,6 +200,12 @@ fn share_done(jobs: &[Job]) -> f64 {
     if jobs.is_empty() { 1.0 } else { done / jobs.len() as f64 }
 }
 
+/// A time of a run: microseconds, or seconds of a testbed.
+fn at(time: Time) -> String {
+    let us = time.as_us();
+    if us < 1e6 { format!("{us:.1} us") } else { format!("{:.1} s", us / 1e6) }
+}
+
 /// One line of at most `columns` columns; else words are shortened, then names of runs are dropped, then the rate.
 fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let active: Vec<&Job> = jobs.iter().filter(|job| job.started_at.is_some() && !job.is_done).collect();
@@ -217,8 +223,8 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let sum = |of: fn(&Progress) -> u64| active.iter().map(|job| of(&job.latest)).sum::<u64>();
     let times = || active.iter().map(|job| job.latest.now);
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let from = if first == last { String::new() } else { format!("{:.1} to ", first.as_us()) };
-        let last = format!("{:.1} us", last.as_us());
+        let from = if first == last { String::new() } else { format!("{} to ", at(first)) };
+        let last = at(last);
         parts.push((format!("simulated {from}{last}"), format!("at {last}"), 1));
         let rate = |job: &&Job| {
             let seconds = job.started_at?.elapsed().as_secs_f64();
@@ -237,7 +243,7 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let left = match (no_progress_since(&active), time_left(share_done(jobs), elapsed)) {
         // Acknowledgements and timers are left: nothing is stuck.
         _ if is_ending => "last timers".to_string(),
-        (Some(since), _) => format!("no progress since {:.1} us", since.as_us()),
+        (Some(since), _) => format!("no progress since {}", at(since)),
         (None, Some(left)) => format!("{:.0} s left", left.as_secs_f64()),
         (None, None) => "time left unknown".into(),
     };
@@ -336,6 +342,10 @@ mod tests {
             let text = status(&jobs, Duration::from_secs(50), columns);
             assert!(text.chars().count() <= columns && text.ends_with("30 s left"), "{columns}: {text}");
         }
+        // Runs of a testbed take seconds.
+        let long = Progress { now: Time::from_us(46_946_072), ..latest };
+        let jobs_of = [Job { name: "ecmp".into(), started_at, latest: long, is_done: false }];
+        assert!(status(&jobs_of, Duration::from_secs(50), 200).contains("simulated 46.9 s"));
         let narrow = status(&jobs, Duration::from_secs(50), 67);
         for word in ["1/2 runs", "at 250.0 us", "M hops/s", "30/120 flows"] {
             assert!(narrow.contains(word), "{narrow}");

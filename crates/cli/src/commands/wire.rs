@@ -497,7 +497,11 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             count(calls)
         ));
     }
-    let per_label: Vec<String> = sent.record.per_label.iter().map(u64::to_string).collect();
+    // A line of a terminal holds those of the default; `--format json` has all.
+    let per_label = match &*sent.record.per_label {
+        few if few.len() <= 8 => few.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+        many => format!("{} to {}", count(*many.iter().min().unwrap_or(&0)), count(*many.iter().max().unwrap_or(&0))),
+    };
     if let Some(sizes) = sent.fragmented {
         note(&format!(
             "packets to {to} were sent in fragments: {}",
@@ -558,7 +562,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
                         ),
                     ),
                     row("path changes", count(c.path_switches)),
-                    row("packets per label", per_label.join(" ")),
+                    row("packets per label", per_label),
                     row("packets per system call", per_call.map_or_else(|| "-".into(), |n| format!("{n:.1}"))),
                     row("probes", count(c.probes)),
                     row("longest pause of this process", sent.longest_pause.rounded()),
