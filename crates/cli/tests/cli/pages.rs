@@ -1,5 +1,5 @@
 //! Shell blocks of the pages do what the pages state. A block after `<!-- run -->` is executed, after `<!-- run: slow -->` in
-//! the slow check only. Lines of a block after `<!-- shows -->` must occur in the output of the preceding run block
+//! the slow check only, after `<!-- run: testbed -->` where testbeds of namespaces can be built. Lines of a block after `<!-- shows -->` must occur in the output of the preceding run block
 //! (`...` matches any lines). The blocks of a page share a folder.
 
 use crate::common::Folder;
@@ -25,6 +25,7 @@ fn pages() -> Vec<String> {
 enum Mark {
     Run,
     Slow,
+    Testbed,
     Shows,
 }
 
@@ -42,6 +43,7 @@ fn blocks(page: &str) -> Vec<Block> {
         match (bare, open) {
             ("<!-- run -->", false) => mark = Some(Mark::Run),
             ("<!-- run: slow -->", false) => mark = Some(Mark::Slow),
+            ("<!-- run: testbed -->", false) => mark = Some(Mark::Testbed),
             ("<!-- shows -->", false) => mark = Some(Mark::Shows),
             (fence, false) if fence.starts_with("```") && mark.is_some() => {
                 blocks.push((number + 1, mark.unwrap_or(Mark::Shows), String::new()));
@@ -75,20 +77,19 @@ fn steps(workflow: &str) -> String {
     parts.map(line).filter(|line| !line.starts_with("cargo install")).collect::<Vec<_>>().join("\n")
 }
 
-fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
+/// Runs a block; its output and whether it succeeded. Programs in the background outlive the block.
+fn run(folder: &Folder, block: &str) -> (bool, String) {
     let command = Path::new(env!("CARGO_BIN_EXE_anabranch"));
     let path = format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
     let script = block.replace("cargo run --release -p anabranch --", "anabranch");
-    let output = Command::new("sh")
-        .args(["-e", "-c", &format!("exec 2>&1\n{script}")])
+    let status = Command::new("sh")
+        .args(["-e", "-c", &format!("exec >output 2>&1\n{script}")])
         .current_dir(&folder.0)
         .env("PATH", path)
         .env_remove("COLUMNS")
-        .output()
+        .status()
         .unwrap();
-    let message = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{page}:{line}: {}\n{block}\n{message}", output.status);
-    message
+    (status.success(), String::from_utf8_lossy(&std::fs::read(folder.0.join("output")).unwrap()).into_owned())
 }
 
 /// Asserts that the lines of `quoted` occur in `message` in this order and consecutively, except at `...`.
@@ -120,7 +121,9 @@ fn check(slow: bool) -> usize {
             match mark {
                 // Slow blocks may use files of the others.
                 Mark::Run | Mark::Slow if slow || mark == Mark::Run => {
-                    message = Some(run(&folder, page, line, &block));
+                    let (succeeded, output) = run(&folder, &block);
+                    assert!(succeeded, "{page}:{line}\n{block}\n{output}");
+                    message = Some(output);
                     run_blocks += 1;
                 }
                 Mark::Shows => {
@@ -128,7 +131,7 @@ fn check(slow: bool) -> usize {
                         shows(&format!("{page}:{line}"), &block, message);
                     }
                 }
-                Mark::Run | Mark::Slow => message = None,
+                Mark::Run | Mark::Slow | Mark::Testbed => message = None,
             }
         }
         if slow && page == "README.md" {
@@ -160,6 +163,28 @@ fn readme_numbers(folder: &Folder) {
 fn quick_shell_blocks_of_the_pages() {
     let run_blocks = check(false);
     assert!(run_blocks >= 8, "only {run_blocks} blocks are marked");
+}
+
+/// Without `sudo`, in a runtime directory of their own: other programs do not list these testbeds, and theirs remain.
+#[test]
+fn testbed_blocks_of_the_pages() {
+    const OWN: &str = "export XDG_RUNTIME_DIR=$PWD/runtime\nmkdir -p -m 700 runtime\nsudo() { \"$@\"; }\n";
+    let (_turn, mut run_blocks) = (anabranch_testkit::turn(), 0);
+    for page in &pages() {
+        let folder = Folder::new(&format!("testbed-{}", page.replace(['/', '.'], "-")));
+        for (line, _, block) in blocks(page).into_iter().filter(|(_, mark, _)| *mark == Mark::Testbed) {
+            let (succeeded, output) = run(&folder, &format!("{OWN}{block}"));
+            if !succeeded {
+                run(&folder, &format!("{OWN}anabranch testbed down"));
+                if run_blocks == 0 && anabranch_testkit::has_no_testbed(&output) {
+                    return;
+                }
+            }
+            assert!(succeeded, "{page}:{line}\n{block}\n{output}");
+            run_blocks += 1;
+        }
+    }
+    assert_eq!(run_blocks, 5, "blocks of the tutorial and of the how-to page");
 }
 
 #[test]
