@@ -148,6 +148,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 ecn: true,
                 cnp: true,
                 nack: draws.chance(1, 2),
+                last_hop: false,
             };
             header::ack(&mut out, connection, draws.below(64) as u32, &reply, draws.bits() as u32, Time::ZERO);
         }

@@ -112,17 +112,26 @@ parameters! {
         /// Maximum data bytes of a class of a port; a packet that would exceed it is trimmed, or dropped without
         /// trimming.
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
+        /// `queue_limit` by tier: of ports to hosts, of the ports of leaves to switches, of those of the second tier, and so on;
+        /// the last one also of all higher tiers. Empty: `queue_limit` for all. The other lists by tier are alike.
+        queue_limit_by_tier: Vec<BytesOrBdp> = vec![], source "ours; UEC 1.0.3, as public briefs have it: 1 BDP of the plane, 1.5 at the last hop", Expert;
         /// Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own; further ones are
         /// dropped.
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue", Expert;
         /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B", Expert;
+        /// `ecn` by tier; without `ecn` nothing is marked.
+        ecn_by_tier: Vec<bool> = vec![], source "ours; arXiv 2605.04333: off at the last hop", Expert;
         /// Rule by which packets are marked.
         marking: Named<MarkingParameters> = Named::of(&MarkingParameters::Red(RedParameters::default())), source "specification 7.7 (htsim)", Expert;
         /// RED: bytes in the queue above which packets may be marked.
         ecn_kmin: BytesOrBdp = BytesOrBdp::Bdp(200_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
         /// RED: bytes in the queue above which every packet is marked.
         ecn_kmax: BytesOrBdp = BytesOrBdp::Bdp(800_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
+        /// `ecn_kmin` by tier.
+        ecn_kmin_by_tier: Vec<BytesOrBdp> = vec![], source "ours", Expert;
+        /// `ecn_kmax` by tier.
+        ecn_kmax_by_tier: Vec<BytesOrBdp> = vec![], source "ours", Expert;
         /// RED: marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
         ecn_pmax: f64 = 1.0, within 0.0..=1.0, source "specification 7.7 (htsim): linear to 1", Expert;
         /// Queue operation at which a packet is marked.
@@ -134,8 +143,13 @@ parameters! {
         /// Packet that is trimmed.
         trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's", Reading;
         /// Class of trimmed headers. A share: beside data that waits they have this part of the rate, and
-        /// precede it while they have less; `queue_limit` is their limit too. control: they always precede data, so that enough of them starve it.
+        /// precede it while they have less. control: they always precede data, so that enough of them starve it.
         trimmed_class: ControlOr<f64> = ControlOr::Value(0.25), within 0.001..=0.5, source "UEC 1.0.3: a class with a minimum of bandwidth, 25 % recommended, at most 50 %; control: htsim", Expert;
+        /// Maximum bytes of trimmed headers that wait for their share at a port; auto: its `queue_limit`.
+        trimmed_limit: Auto<BytesOrBdp> = Auto::Auto, source "UEC 1.0.3, as public briefs have it: 1 BDP of the plane", Expert;
+        /// Headers of packets trimmed at a port to a host are marked as such, as by a DSCP per egress port. Without it a trim at
+        /// the last hop looks like any other.
+        mark_last_hop_trims: bool = true, source "SONiC, SAI and Cumulus: a capability of the switch", Expert;
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
         /// Scheduling of the data classes of a port and a NIC.
@@ -183,6 +197,48 @@ parameters! {
 pub const TRIMMED_SIZE: u16 = 64;
 
 impl FabricParameters {
+    /// Returns the parameters with the limits of ports of a tier: 0 is that of ports to hosts, 1 that of leaves to switches.
+    #[must_use]
+    pub fn at_tier(&self, tier: usize) -> Self {
+        fn of<T: Copy>(list: &[T], tier: usize, all: T) -> T {
+            list.get(tier).or(list.last()).copied().unwrap_or(all)
+        }
+        FabricParameters {
+            queue_limit: of(&self.queue_limit_by_tier, tier, self.queue_limit),
+            ecn: self.ecn && of(&self.ecn_by_tier, tier, true),
+            ecn_kmin: of(&self.ecn_kmin_by_tier, tier, self.ecn_kmin),
+            ecn_kmax: of(&self.ecn_kmax_by_tier, tier, self.ecn_kmax),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the number of tiers whose limits may differ; 1 without lists by tier.
+    pub fn tiers(&self) -> usize {
+        let limits = [&self.queue_limit_by_tier, &self.ecn_kmin_by_tier, &self.ecn_kmax_by_tier];
+        limits.map(Vec::len).into_iter().fold(self.ecn_by_tier.len().max(1), usize::max)
+    }
+
+    /// Defaults of the profile `uet-1.0.3`: 1 BDP for every queue, 1.5 BDP for data at the last hop.
+    pub fn uec() -> Self {
+        let [bdp, last_hop] = [1_000_000, 1_500_000].map(BytesOrBdp::Bdp);
+        FabricParameters {
+            queue_limit_by_tier: vec![last_hop, bdp],
+            control_limit: bdp,
+            trimmed_limit: Auto::Value(bdp),
+            ..FabricParameters::default()
+        }
+    }
+
+    /// Defaults of the profile `mrc`: as `uet-1.0.3`, trimmed headers in the control class, no marks at the last hop.
+    pub fn mrc() -> Self {
+        FabricParameters {
+            ecn_by_tier: vec![false, true],
+            trimmed_class: ControlOr::Control,
+            trimmed_limit: Auto::Auto,
+            ..FabricParameters::uec()
+        }
+    }
+
     /// Defaults of `roce-irn` and, with `pfc`, of `roce-lossless`: a switch with one shared buffer and DCQCN's marking.
     pub fn roce(pfc: bool) -> Self {
         FabricParameters {

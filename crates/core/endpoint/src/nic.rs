@@ -21,6 +21,8 @@ pub struct Departure {
     pub ack_request: bool,
     /// Time since the flow's previous packet; `None` for the first.
     pub gap: Option<Time>,
+    /// Credit that the sender requests, in bytes since its start; 0 where there is no credit.
+    pub demand: u64,
     /// Earliest time at which pacing and the scheme let it leave; the packet waited for the line from then on.
     pub ready_at: Time,
 }
@@ -55,6 +57,12 @@ pub trait Egress<T> {
     #[inline]
     fn port_free_at(&self) -> Time {
         Time::ZERO
+    }
+
+    /// Returns the number of open flows that share the line.
+    #[inline]
+    fn open_flows(&self) -> u32 {
+        1
     }
 
     /// Returns the tag that a packet carries if the scheme has chosen `tag`.
@@ -297,7 +305,9 @@ impl Nic {
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
             let ack_request = requests_ack || segment.retransmission || flow.sender.requests_ack(ready);
             let ready_at = flow.eligible_at.max(flow.held_until);
-            let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, ready_at }, start);
+            let demand = flow.sender.demand(transport, line.open_flows());
+            let free_at =
+                line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, demand, ready_at }, start);
             sent = true;
             let is_weighted = !self.quanta.is_empty();
             if is_weighted {

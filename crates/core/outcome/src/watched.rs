@@ -19,6 +19,8 @@ pub enum PacketKind {
     ProbeReply,
     /// Control packet from the last switch of a flow to its first, between their schemes.
     SwitchControl,
+    /// Credit of a receiver (RCCC).
+    Grant,
     /// PFC frame: pause or resume.
     Pause,
 }
@@ -34,6 +36,7 @@ impl PacketKind {
             PacketKind::Probe => "probe",
             PacketKind::ProbeReply => "probe-reply",
             PacketKind::SwitchControl => "switch-control",
+            PacketKind::Grant => "grant",
             PacketKind::Pause => "pause",
         }
     }

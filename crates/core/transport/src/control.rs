@@ -22,6 +22,11 @@ pub trait ControlCapabilities {
         false
     }
 
+    /// Returns `true` if senders send only what receivers grant (RCCC).
+    fn takes_credit(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if it requires a go-back-N receiver and a window of one BDP (RoCEv2 only).
     fn requires_go_back_n(&self) -> bool {
         false

@@ -46,6 +46,14 @@ pub trait TransportSettings: Parameters {
     fn supports_trimming(&self) -> bool {
         false
     }
+    /// Returns `true` if receivers grant credit, for which a real network has no pacer.
+    fn takes_credit(&self) -> bool {
+        false
+    }
+    /// Returns the keys that differ from their defaults to no effect, each with the setting that it needs.
+    fn idle_keys(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
     /// Returns `true` if a flow that changes its path resets its rate or window.
     fn restarts_on_path_change(&self) -> bool {
         false
@@ -138,6 +146,10 @@ pub trait Constants: Clone + Debug {
     fn early_packets(&self) -> u64 {
         u64::MAX
     }
+    /// Window of a flow whose receiver grants credit (RCCC); `None`: there is no credit.
+    fn credit_window(&self) -> Option<u64> {
+        None
+    }
     /// Limits of the memory of a NIC; `None`: there are none.
     fn nic_limits(&self) -> Option<NicLimits> {
         None
@@ -197,6 +209,17 @@ pub trait Sending: Clone + Debug {
     /// Number of packets of the flow.
     fn packets(&self) -> u64;
 
+    /// Returns the credit that it requests of its receiver, in bytes since its start; `active` senders share its NIC.
+    #[inline]
+    fn demand(&self, _config: &Self::Config, _active: u32) -> u64 {
+        0
+    }
+    /// Processes a grant of its receiver, in bytes since its start.
+    fn on_grant(&mut self, _config: &Self::Config, _granted: u64) {}
+    /// Returns `true` if its queue pair is in error: it sends nothing more.
+    fn is_failed(&self) -> bool {
+        false
+    }
     /// Earliest time at which pacing allows the next packet.
     #[inline]
     fn next_avail(&self) -> Time {

@@ -83,6 +83,7 @@ getters! { Transport, Constants:
     fresh_acks -> bool,
     reports_last_hop_trims -> bool,
     early_packets -> u64,
+    credit_window -> Option<u64>,
     nic_limits -> Option<NicLimits>,
     min_timeout -> Option<Time>,
     max_timeout -> Option<Time>,
@@ -95,6 +96,7 @@ getters! { Sender, Sending:
     in_flight -> u64,
     retransmitted -> u64,
     packets -> u64,
+    is_failed -> bool,
 }
 getters! { Receiver, Receiving:
     cumulative -> u64,
@@ -155,6 +157,8 @@ calls! { pub Sender, Sending, Transport, self:
     fn peek() -> Option<Segment>;
     [mut] fn send(now: Time, tag: u32) -> Segment;
     [mut] fn on_reply(now: Time, reply: &Reply, path_rtt: Option<Time>, measured: Option<Time>) -> AckOutcome;
+    fn demand(active: u32) -> u64;
+    [mut] fn on_grant(granted: u64);
     fn deadline() -> Option<Time>;
     [mut] fn on_timer(now: Time, timed_out: &mut impl FnMut(u64, u32));
     fn allowed(now: Time) -> (Option<u64>, Option<Rate>);

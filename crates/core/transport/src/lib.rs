@@ -5,6 +5,7 @@
 //! common interface, [`Protocol`] is what a transport implements.
 
 mod control;
+mod credit;
 mod dispatch;
 mod kind;
 mod kinds;
@@ -13,6 +14,7 @@ mod packet;
 mod psn_set;
 
 pub use control::{ControlCapabilities, Controls, Section};
+pub use credit::{CreditPacer, CreditSource};
 pub use kind::{Constants, NicLimits, Protocol, RealNetwork, Receiving, Sending, TransportSettings};
 pub use kinds::{Receiver, Sender, Transport, TransportParameters, roce, uet};
 pub use network::{BaseRttShift, Network};

@@ -47,6 +47,8 @@ pub struct Reply {
     pub cnp: bool,
     /// Negative acknowledgement: the packet was trimmed, or arrived out of order where that matters.
     pub nack: bool,
+    /// The packet was trimmed at its last hop.
+    pub last_hop: bool,
 }
 
 impl Reply {

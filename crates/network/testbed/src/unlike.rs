@@ -76,6 +76,7 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
             "each flow has a label of its own there (`fabric.flow_keys = \"stable\"`), each connection in a simulation",
         ),
         (fabric.classes.len() > 1, "`fabric.classes` are one class there"),
+        (fabric.tiers() > 1, "limits by tier (`fabric.queue_limit_by_tier`) are those of all ports there"),
         (fabric.shared_buffer.0 > 0, "`fabric.shared_buffer`: each port has a queue of `fabric.queue_limit` there"),
     ];
     unlike.extend(of_ports.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_string()));

@@ -295,6 +295,10 @@ impl WireParameters {
     }
 
     fn transport_with(&self, transport: &TransportParameters, has_key: bool) -> Result<TransportParameters, SetError> {
+        if transport.takes_credit() {
+            let expected = "a congestion control without receiver credit, which simulated receivers alone grant";
+            return Err(wrong("transport.congestion_control", transport.control().name, expected));
+        }
         let payload = Bytes(self.payload_of(transport)?);
         let header = Bytes(self.header(has_key) + self.overhead());
         let mut ours = transport.clone();

@@ -29,6 +29,7 @@ pub(crate) fn frame(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
         PacketKind::Probe => 4,
         PacketKind::ProbeReply => 5,
         PacketKind::SwitchControl => 6,
+        PacketKind::Grant => 7,
     };
     let flags = [packet.retransmission, packet.ack_request, packet.marked, packet.notification];
     let flags = flags.iter().enumerate().map(|(bit, set)| u8::from(*set) << bit).sum();

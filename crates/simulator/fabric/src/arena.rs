@@ -46,6 +46,8 @@ struct Beside {
     /// Where the header of a switch scheme takes the words of the packet: all waits, and the longest in one queue.
     waited: u64,
     longest: u64,
+    /// Credit that the sender requests in the packet.
+    demand: u64,
 }
 
 /// Where the packets of a run note their waits.
@@ -65,6 +67,8 @@ pub(crate) struct Attribution {
     waits: Place,
     /// Queues can be paused.
     pauses: bool,
+    /// Receivers grant credit.
+    credit: bool,
 }
 
 impl Attribution {
@@ -75,11 +79,11 @@ impl Attribution {
             (true, false) => Place::Packet,
             (true, true) => Place::Beside,
         };
-        Attribution { waits, pauses: plan.fabric.pfc }
+        Attribution { waits, pauses: plan.fabric.pfc, credit: plan.transports.has_credit() }
     }
 
     fn beside(self) -> bool {
-        self.waits == Place::Beside || self.waits == Place::Packet && self.pauses
+        self.credit || self.waits == Place::Beside || self.waits == Place::Packet && self.pauses
     }
 }
 
@@ -297,6 +301,18 @@ impl Packets {
         self.beside.map_or_else(Beside::default, |beside| unsafe { *beside.at(id) })
     }
 
+    /// Stores the credit that the sender of a data packet requests.
+    pub(crate) fn set_demand(&mut self, id: PacketId, demand: u64) {
+        if let Some(beside) = self.beside_mut(id) {
+            beside.demand = demand;
+        }
+    }
+
+    /// Returns the credit that the sender of a data packet, or of its header, requests.
+    pub(crate) fn demand(&self, id: PacketId) -> u64 {
+        self.beside(id).demand
+    }
+
     /// Notes that a packet has left a queue after `hop`; `order` is that of the arrivals over the queue's link.
     #[inline(always)]
     pub(crate) fn leave(&mut self, id: PacketId, hop: u64, order: u32) {
@@ -473,7 +489,7 @@ mod tests {
     /// are under way and of the slots that a thread keeps.
     #[test]
     fn slots_return_to_the_thread_that_sends() {
-        let arena = Arena::new(Attribution { waits: Place::Beside, pauses: true }, None).unwrap();
+        let arena = Arena::new(Attribution { waits: Place::Beside, pauses: true, credit: false }, None).unwrap();
         let (mut sender, mut receiver) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         for round in 0..100 {
             let sent: Vec<PacketId> = (0..2_000).map(|psn| sender.insert(packet(round * 2_000 + psn))).collect();
@@ -514,7 +530,8 @@ mod tests {
     #[test]
     fn waits_follow_a_swap() {
         for place in [Place::Packet, Place::Beside] {
-            let mut packets = Packets::new(Arena::new(Attribution { waits: place, pauses: true }, None).unwrap());
+            let mut packets =
+                Packets::new(Arena::new(Attribution { waits: place, pauses: true, credit: false }, None).unwrap());
             let (a, b) = (packets.insert(packet(1)), packets.insert(packet(2)));
             packets.leave(a, 5, 7);
             packets.resume(a, 3);
@@ -533,7 +550,8 @@ mod tests {
     #[test]
     fn waits_are_split_by_hand() {
         for waits in [Place::Packet, Place::Beside] {
-            let mut packets = Packets::new(Arena::new(Attribution { waits, pauses: true }, None).unwrap());
+            let mut packets =
+                Packets::new(Arena::new(Attribution { waits, pauses: true, credit: false }, None).unwrap());
             let (mut times, port) = (PausedTimes::new(2, 1), PortId(1));
             let id = packets.insert(packet(1));
             packets.join(id, times.before(port, 0, 10));

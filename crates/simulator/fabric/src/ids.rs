@@ -39,6 +39,11 @@ impl PacketId {
     }
 }
 
+impl FlowId {
+    /// In a timer of a host: its pacer of credit.
+    pub(crate) const PACER: FlowId = FlowId(u32::MAX);
+}
+
 impl Slot {
     pub(crate) const NONE: Slot = Slot(u32::MAX);
     pub(crate) const COMPLETE: Slot = Slot(u32::MAX - 1);

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     ProbeReply,
     /// From the last switch of a flow to its first, between their schemes.
     SwitchControl,
+    /// Credit of a receiver: the first words of the header are all bytes granted to the flow so far.
+    Grant,
     /// PFC, over one link: `tag` is the link to be paused, `psn` is 1 to pause and 0 to resume.
     Pause,
 }
@@ -81,6 +83,7 @@ impl Packet {
             ecn: self.flags & MARKED != 0,
             cnp: self.flags & NOTIFICATION != 0,
             nack: self.kind == Kind::Nack,
+            last_hop: self.flags & LAST_HOP != 0,
         }
     }
 
@@ -106,8 +109,8 @@ impl Packet {
     #[inline]
     pub(crate) fn guided_header(&self) -> SwitchHeader {
         match self.kind {
-            Kind::Ack | Kind::Nack if self.flags >> ROLE_SHIFT == 0 => SwitchHeader::default(),
-            Kind::Ack | Kind::Nack => SwitchHeader::of_course((self.flags >> ROLE_SHIFT, self.payload)),
+            Kind::Ack | Kind::Nack | Kind::Grant if self.flags >> ROLE_SHIFT == 0 => SwitchHeader::default(),
+            Kind::Ack | Kind::Nack | Kind::Grant => SwitchHeader::of_course((self.flags >> ROLE_SHIFT, self.payload)),
             _ => self.head,
         }
     }
@@ -116,7 +119,7 @@ impl Packet {
     #[inline]
     pub(crate) fn set_guided_header(&mut self, header: &SwitchHeader) {
         match self.kind {
-            Kind::Ack | Kind::Nack => {
+            Kind::Ack | Kind::Nack | Kind::Grant => {
                 let (role, ev) = header.course();
                 (self.flags, self.payload) = (self.flags & ((1 << ROLE_SHIFT) - 1) | role << ROLE_SHIFT, ev);
             }

@@ -94,7 +94,12 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let quiet = idle || all_done && Packets::live(&packets_of(&partitions)).next().is_none();
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
     let mut stall_reason = None;
-    if outcome == Outcome::Done
+    let failed: usize = partitions.iter().map(|partition| partition.hosts.failed()).sum();
+    if failed > 0 && !interrupted && (idle || stalled.is_some()) {
+        stall_reason = Some(format!(
+            "{failed} flows are in error after their last timeout (`rto_max_exponent`): their senders have stopped"
+        ));
+    } else if outcome == Outcome::Done
         && idle
         && !all_done
         && circle.is_empty()

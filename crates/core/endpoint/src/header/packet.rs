@@ -409,7 +409,7 @@ impl<'a> Packet<'a> {
                     return Err(DecodeError::Value("psn"));
                 }
                 let (ecn, cnp, nack) = (flags & ECN != 0, flags & NOTIFICATION != 0, flags & NACK != 0);
-                let ack = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
+                let ack = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack, last_hop: false };
                 Packet::Ack { connection, stream, ack, transmission, held }
             }
             PROBE => {

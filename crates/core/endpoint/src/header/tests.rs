@@ -63,7 +63,7 @@ proptest! {
         }
 
         let reply = Reply {
-            psn, tag, cumulative, bitmap: wide[0], offset, ecn: flags[1], cnp: flags[2], nack: flags[3],
+            psn, tag, cumulative, bitmap: wide[0], offset, ecn: flags[1], cnp: flags[2], nack: flags[3], last_hop: false,
         };
         ack(&mut out, connection, stream, &reply, transmission, held);
         prop_assert_eq!(out.len(), ACK_BYTES);
@@ -135,7 +135,7 @@ fn any_bit_error_is_detected() {
         span: 6,
         max_message: 7,
     };
-    let reply = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
+    let reply = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, ..Reply::default() };
     let probe_of = ProbeHeader { stream: 1, tag: 2, transmission: 4, held: Time::from_ns(5), ecn: true };
     let mut all = vec![Vec::new(); 8];
     data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));

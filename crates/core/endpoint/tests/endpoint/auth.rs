@@ -222,7 +222,17 @@ fn peers_without_the_key_are_rejected() {
         ack_request: true,
         ..Data::default()
     };
-    let ack = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
+    let ack = Reply {
+        psn: 0,
+        tag: 0,
+        cumulative: 9,
+        bitmap: 0,
+        offset: 0,
+        ecn: true,
+        cnp: true,
+        nack: false,
+        last_hop: false,
+    };
     let mut out = Vec::new();
     let before = two.events[1].len();
     header::data(&mut out, connection, &data);

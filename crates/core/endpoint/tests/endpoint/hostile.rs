@@ -120,6 +120,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 ecn: draws.chance(1, 2),
                 cnp: draws.chance(1, 2),
                 nack: draws.chance(1, 2),
+                last_hop: false,
             };
             let (transmission, held) = (number(draws) as u32, time(draws));
             header::ack(out, ours, draws.below(3) as u32, &ack, transmission, held);

@@ -390,7 +390,7 @@ fn one_peer_leaves_queue_space_for_acks_to_others() {
 /// Returns one datagram of every kind with the connection number `ours`.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
     let probe = ProbeHeader { stream: 3, tag: 4, transmission: 4, ..ProbeHeader::default() };
-    let ack = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
+    let ack = Reply { psn: 1, tag: 2, cumulative: 1, ..Reply::default() };
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
         write(&mut out);

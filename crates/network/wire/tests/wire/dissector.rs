@@ -62,7 +62,17 @@ fn wireshark_reads_every_kind() {
         ack_request: true,
         ..Data::default()
     };
-    let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
+    let answer = Reply {
+        psn: 8,
+        tag: 2,
+        cumulative: 6,
+        bitmap: 0b101,
+        offset: 1,
+        ecn: true,
+        cnp: false,
+        nack: true,
+        last_hop: false,
+    };
     let probe = ProbeHeader { stream: 5, tag: 9, transmission: 4, held: Time::from_ns(80) };
     let full = written(|out| {
         header::data(out, 0x22, &data);

@@ -48,7 +48,7 @@ impl Hosts {
         let packet = cx.ports.deliver(id);
         let answer = match packet.kind {
             Kind::Data => self.receivers.on_data(cx, host, &packet, id),
-            Kind::Header => self.receivers.on_header(cx, &packet, id),
+            Kind::Header => self.receivers.on_header(cx, host, &packet, id),
             Kind::Ack | Kind::Nack => {
                 self.senders.on_ack(&mut self.nics, cx, host, &packet, id);
                 return cx.ports.remove(id);
@@ -65,6 +65,10 @@ impl Hosts {
                 cx.ports.remove(id);
                 return self.senders.on_probe_reply(&mut self.nics, cx, host, &packet);
             }
+            Kind::Grant => {
+                self.senders.on_grant(&mut self.nics, cx, host, &packet, id);
+                return cx.ports.remove(id);
+            }
             Kind::Free | Kind::SwitchControl | Kind::Pause => {
                 return cx.fail(cx.now, format!("packet {} ({:?}) arrives at host {}", id.0, packet.kind, host.0));
             }
@@ -76,6 +80,13 @@ impl Hosts {
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
+        if flow == FlowId::PACER {
+            if let Some(grant) = self.receivers.grant(cx, host) {
+                let id = cx.ports.place();
+                self.nics.send_control(cx, host, id, grant);
+            }
+            return;
+        }
         let plan = cx.plan;
         let of = &plan.flow(flow);
         if of.src == host.0 {
@@ -206,7 +217,13 @@ impl Hosts {
 
     /// Returns `true` if an open flow retransmits after a timeout.
     pub(crate) fn has_timeouts(&self, plan: &Plan<'_>) -> bool {
-        self.open_senders().any(|open| plan.transports.of(open.of.transport).max_timeout().is_some())
+        let retransmits = |open: &SenderFlow| plan.transports.of(open.of.transport).max_timeout().is_some();
+        self.open_senders().any(|open| !open.sender.is_failed() && retransmits(open))
+    }
+
+    /// Returns the number of flows whose queue pair is in error.
+    pub(crate) fn failed(&self) -> usize {
+        self.open_senders().filter(|open| open.sender.is_failed()).count()
     }
 
     /// Returns the open flow with the lowest number and a message about it.

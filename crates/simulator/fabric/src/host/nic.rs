@@ -30,6 +30,8 @@ pub(super) struct Nic {
     armed_at: u64,
     /// Next port in turn.
     pub(super) next_port: u32,
+    /// Open flows that it sends.
+    pub(super) open: u32,
 }
 
 impl Nic {
@@ -60,6 +62,7 @@ pub(super) struct NicEgress<'a, 'p> {
     pub(super) port: PortId,
     /// Paused data classes, one bit each.
     pub(super) paused: u8,
+    pub(super) open_flows: u32,
     pub(super) schemes: &'a mut [Balancer<registry::Host>],
     pub(super) gaps: &'a mut Gaps,
     pub(super) sent: &'a mut FlowTable<Sent>,
@@ -90,6 +93,11 @@ impl Egress<Sending> for NicEgress<'_, '_> {
     #[inline]
     fn port_free_at(&self) -> Time {
         self.ports.as_ref().map_or(Time::ZERO, |ports| ports.next_room)
+    }
+
+    #[inline]
+    fn open_flows(&self) -> u32 {
+        self.open_flows
     }
 
     #[inline]
@@ -131,6 +139,9 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             balancer: flow.balancer,
         };
         ports.fill(id, packet);
+        if departure.demand > 0 {
+            ports.queues.packets.set_demand(id, departure.demand);
+        }
         let (next, end) = if self.ports.is_none() {
             ports.start(self.port, id, start);
             let end = ports.free_at(self.port);
@@ -176,6 +187,7 @@ impl Nics {
                     turns: Turns::new(fabric.classes, quanta, plan.data_overhead),
                     armed_at: u64::MAX,
                     next_port: 0,
+                    open: 0,
                 })
                 .collect(),
             down: [0; 2].map(|_| vec![DownPorts::default(); if plan.planes > 1 { plan.hosts as usize } else { 0 }]),
@@ -293,7 +305,7 @@ impl Nics {
     fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
         let Nics { nics, schemes, flows, sent, counters, .. } = self;
-        let turns = &mut nics[host.at()].turns;
+        let Nic { turns, open: open_flows, .. } = &mut nics[host.at()];
         turns.promote(flows, plan, time);
         if let Some(id) = cx.ports.queues.take(port, start) {
             let packet = &mut cx.ports[id];
@@ -304,13 +316,19 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let mut line =
-            NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent, free: u32::MAX, ports: None };
+        let (gaps, open_flows) = (&mut counters.gaps, *open_flows);
+        let mut line = NicEgress { cx, port, paused, open_flows, schemes, gaps, sent, free: u32::MAX, ports: None };
         let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
         self.arm_timer(cx, Slot(slot));
         true
+    }
+
+    /// Opens a flow.
+    pub(super) fn open(&mut self, flow: SenderFlow) -> Slot {
+        self.nics[flow.of.src.at()].open += 1;
+        Slot(self.flows.insert(flow) as u32)
     }
 
     /// Adds a flow that may send now, after an event of this cause, to its host's round, or to the paced flows.
@@ -365,6 +383,7 @@ impl Nics {
         let Sending { src: host, balancer, .. } = flow.of;
         self.schemes[host.at()][usize::from(balancer)].close(flow.scheme_slot());
         self.nics[host.at()].turns.leave(slot.0, &flow);
+        self.nics[host.at()].open -= 1;
         flow
     }
 

@@ -7,10 +7,10 @@ use crate::{
     flow_table::FlowTable,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::Waits,
-    packet::{ACK_REQUEST, MARKED, Packet},
+    packet::{ACK_REQUEST, Kind, MARKED, Packet},
     plan::{Plan, TransportId},
 };
-use anabranch_transport::{DataArrival, Receiver, Reply};
+use anabranch_transport::{CreditPacer, CreditSource, DataArrival, Receiver, Reply};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
 use slab::Slab;
@@ -19,8 +19,12 @@ use slab::Slab;
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(super) receiver: Receiver,
+    flow: FlowId,
     transport: TransportId,
     timer_at: Time,
+    /// Credit of its sender, and path tag of the last arrival, by which grants travel back.
+    credit: CreditSource,
+    tag: u32,
 }
 
 impl Open {
@@ -35,6 +39,13 @@ impl Open {
     }
 }
 
+/// Pacer of a NIC's grants, with the time of its pending timer.
+#[derive(Clone, Debug)]
+struct Pacer {
+    pacer: CreditPacer,
+    timer_at: Time,
+}
+
 #[derive(Debug)]
 pub(crate) struct Receivers {
     pub(crate) open: Slab<Open>,
@@ -43,10 +54,23 @@ pub(crate) struct Receivers {
     pub(super) received: FlowTable<Received>,
     /// Per flow of the run, where delays are attributed: waits of the packet that completed it.
     pub(crate) waits: Vec<Waits>,
+    /// Per host, where receivers grant credit; else empty.
+    pacers: Vec<Pacer>,
     /// Time at which any flow last received a byte that it did not have, in picoseconds.
     pub(crate) last_data: u64,
     /// Time of the last completion.
     pub(crate) last_end: u64,
+}
+
+impl Pacer {
+    /// Schedules the next grant, unless one is.
+    fn arm(&mut self, cx: &mut Ctx<'_>, host: HostId) {
+        let now = Time::from_ps(cx.now);
+        if let Some(due) = self.pacer.due(now).filter(|_| self.timer_at == Time::MAX) {
+            self.timer_at = due;
+            cx.host_event(due.ps(), host, Event::FlowTimer { host, flow: FlowId::PACER });
+        }
+    }
 }
 
 /// Queue pairs of a flow at its receiver.
@@ -56,12 +80,17 @@ fn queue_pairs(plan: &Plan<'_>, flow: &Flow) -> u32 {
 
 impl Receivers {
     pub(super) fn new(plan: &Plan<'_>) -> Self {
+        let pacer = |host| {
+            let rate = plan.topology.host_rates(host).1;
+            Pacer { pacer: CreditPacer::new(rate, plan.wire_mtu), timer_at: Time::MAX }
+        };
         let flows = if plan.measure.attribution { plan.flows.number_of_flows() } else { 0 };
         Receivers {
             open: Slab::new(),
             slots: FlowTable::of_flows(plan.flows, Slot::NONE, Slot::COMPLETE),
             received: FlowTable::of_flows(plan.flows, Received::default(), Received::default()),
             waits: vec![Waits::default(); flows],
+            pacers: if plan.transports.has_credit() { (0..plan.hosts).map(pacer).collect() } else { Vec::new() },
             last_data: 0,
             last_end: 0,
         }
@@ -101,13 +130,18 @@ impl Receivers {
         }
         if complete {
             self.close(cx, flow, slot, id);
-        } else if let Some(deadline) = open.arm() {
+            return answer;
+        }
+        if let Some(deadline) = open.arm() {
             cx.host_event(deadline.ps(), host, Event::FlowTimer { host, flow });
+        }
+        if !self.pacers.is_empty() {
+            self.request(cx, host, slot, packet, id);
         }
         answer
     }
 
-    pub(super) fn on_header(&mut self, cx: &mut Ctx<'_>, packet: &Packet, id: PacketId) -> Option<Reply> {
+    pub(super) fn on_header(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) -> Option<Reply> {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         match self.slots.get(flow.0) {
             Slot::COMPLETE => {
@@ -116,11 +150,55 @@ impl Receivers {
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
+                if !self.pacers.is_empty() {
+                    self.request(cx, host, slot, packet, id);
+                }
                 let request = packet.flags & ACK_REQUEST != 0;
                 let Open { receiver, transport, .. } = &mut self.open[slot.at()];
                 receiver.on_header(plan.transports.of(*transport), u64::from(packet.psn), packet.tag, request)
             }
         }
+    }
+
+    /// Notes the credit that the sender of an arrival requests.
+    fn request(&mut self, cx: &mut Ctx<'_>, host: HostId, slot: Slot, packet: &Packet, id: PacketId) {
+        let (open, pacer) = (&mut self.open[slot.at()], &mut self.pacers[host.at()]);
+        let demand = cx.ports.queues.packets.demand(id);
+        if demand > 0 {
+            open.tag = packet.tag;
+            pacer.pacer.request(slot.0, &mut open.credit, demand);
+            if packet.kind == Kind::Header {
+                pacer.pacer.on_trimmed(slot.0, &mut open.credit, cx.plan.wire_mtu);
+            }
+            pacer.arm(cx, host);
+        }
+    }
+
+    /// Returns the grant that is due, a packet to the sender.
+    pub(super) fn grant(&mut self, cx: &mut Ctx<'_>, host: HostId) -> Option<Packet> {
+        let (pacer, now) = (&mut self.pacers[host.at()], Time::from_ps(cx.now));
+        if pacer.timer_at != now {
+            return None;
+        }
+        pacer.timer_at = Time::MAX;
+        let open = &mut self.open;
+        let (slot, granted) = pacer.pacer.grant(now, |slot| &mut open[slot as usize].credit)?;
+        pacer.arm(cx, host);
+        let open = &open[slot as usize];
+        let flow = cx.plan.flow(open.flow);
+        let mut grant = Packet {
+            flow: open.flow.0,
+            tag: open.tag,
+            src: flow.dst,
+            dst: flow.src,
+            size: cx.plan.ack_size,
+            kind: Kind::Grant,
+            class: flow.class,
+            balancer: cx.plan.balancer_of(&flow),
+            ..Packet::default()
+        };
+        grant.head.set_wide(0, granted);
+        Some(grant)
     }
 
     /// Returns the final reply once more: it was lost or is in flight.
@@ -150,7 +228,9 @@ impl Receivers {
         if let Some(bytes) = cx.nics.reserve(HostId(of.dst)) {
             receiver.limit_early(bytes);
         }
-        let slot = Slot(self.open.insert(Open { receiver, transport, timer_at: Time::MAX }) as u32);
+        let credit = CreditSource::new(plan.transports.of(transport).credit_window().unwrap_or(0));
+        let open = Open { receiver, transport, flow, timer_at: Time::MAX, credit, tag: 0 };
+        let slot = Slot(self.open.insert(open) as u32);
         *self.slots.at_mut(flow.0) = slot;
         slot
     }
@@ -169,6 +249,9 @@ impl Receivers {
         let bytes = received.received_bytes;
         let of = &cx.plan.flow(flow);
         cx.nics.close(HostId(of.dst), queue_pairs(cx.plan, of));
+        if let Some(pacer) = self.pacers.get_mut(of.dst as usize) {
+            pacer.pacer.remove(slot.0);
+        }
         cx.nics.release(HostId(of.dst), receiver.early_limit());
         let size = cx.shared.simulated_bytes(flow, of.size);
         if bytes != size {

@@ -114,7 +114,7 @@ impl Senders {
             nics.schemes[src.at()][usize::from(balancer)].scheme_mut().record_changes(scheme_slot);
         }
         let flow = Flow::new(sender, number.0, scheme_slot, time, sending).in_class(class);
-        let slot = Slot(nics.flows.insert(flow) as u32);
+        let slot = nics.open(flow);
         *self.slots.at_mut(number.0) = slot;
         nics.sent.at_mut(number.0).started = cx.now;
         if down != 0 {
@@ -160,6 +160,20 @@ impl Senders {
                 nics.arm_timer(cx, slot);
             }
         }
+        nics.wake(cx, host);
+    }
+
+    /// Handles a grant of credit.
+    pub(super) fn on_grant(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) {
+        let slot = self.slots.get(packet.flow);
+        if slot == Slot::NONE {
+            return;
+        }
+        nics.catch_up(cx, host);
+        let flow = &mut nics.flows[slot.at()];
+        flow.sender.on_grant(cx.plan.transports.of(flow.of.transport), packet.head.wide(0));
+        nics.enter(cx, slot, |cx| Cause::Reply(cx.ports.queues.packets.reply_waits(id)));
+        nics.arm_timer(cx, slot);
         nics.wake(cx, host);
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum Family {
     Acks,
     /// Probes and their replies.
     Probes,
-    /// Pauses, and messages of switch schemes.
+    /// Pauses, grants of receivers, and messages of switch schemes.
     Control,
 }
 
@@ -45,7 +45,7 @@ impl Family {
             Kind::Header => Family::Headers,
             Kind::Ack | Kind::Nack | Kind::Free => Family::Acks,
             Kind::Probe | Kind::ProbeReply => Family::Probes,
-            Kind::SwitchControl | Kind::Pause => Family::Control,
+            Kind::SwitchControl | Kind::Grant | Kind::Pause => Family::Control,
         }
     }
 }

@@ -169,6 +169,7 @@ fn kind(kind: Kind) -> PacketKind {
         Kind::Probe => PacketKind::Probe,
         Kind::ProbeReply => PacketKind::ProbeReply,
         Kind::SwitchControl => PacketKind::SwitchControl,
+        Kind::Grant => PacketKind::Grant,
         Kind::Pause => PacketKind::Pause,
     }
 }

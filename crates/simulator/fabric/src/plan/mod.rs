@@ -36,7 +36,7 @@ use anabranch_units::{Rate, Time};
 use anabranch_workload::{Flow, FlowSet, GroupTemplate, Medium, Start, TriggerKind};
 use cells::CellPlan;
 use scale_up::ScaleUpPlan;
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 use tables::Stopped;
 
 /// All inputs that determine a run, prepared for the hot path.
@@ -202,13 +202,8 @@ impl<'a> Plan<'a> {
         let pairs = UsedPairs::new(setup);
         let (base_rtt, slowest) = (pairs.longest.0, pairs.slowest);
         let bdp = |rate| pairs.port_bdp(rate);
-        let fabric = Limits::new(
-            &setup.fabric,
-            setup.marking.chosen(&setup.fabric.marking),
-            &bdp,
-            &common_rates(topology),
-            wire_mtu as u32,
-        );
+        let fabric =
+            Limits::new(&setup.fabric, setup.marking.chosen(&setup.fabric.marking), &bdp, topology, wire_mtu as u32);
         let fabric = fabric.map_err(RunError::Setup)?;
         fabric.check(topology, &pairs.reached(), wire_mtu).map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
@@ -283,6 +278,7 @@ impl<'a> Plan<'a> {
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transports.max_timeout();
         let per_connection = setup.fabric.flow_keys == FlowKeys::Connection;
+        let has_credit = transports.has_credit();
         let hasty = transports.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             setup,
@@ -294,7 +290,7 @@ impl<'a> Plan<'a> {
             nic_ports: setup.load_balancers.iter().map(|b| NicPorts::new(setup.fabric.nic_ports, b, planes)).collect(),
             port_changes: nic_ports::port_changes(topology, &setup.faults),
             heeds_ports: setup.load_balancers.iter().all(|b| b.host.capabilities().heeds_ports()),
-            nic_queue: host_up.iter().map(|up| fabric.at(links[*up as usize].rate).queue).min().unwrap_or(0),
+            nic_queue: host_up.iter().map(|up| fabric.at(*up, links[*up as usize].rate).queue).min().unwrap_or(0),
             is_guided_or_has_planes: guided.is_some() || planes > 1,
             fastest,
             hop_delay: between.map_or(Time::ZERO, |link| link.delay),
@@ -348,7 +344,8 @@ impl<'a> Plan<'a> {
                 .zip(timeout)
                 .map(|(count, timeout)| timeout.ps().saturating_mul(count)),
             // At least a round trip, and 16 packets, so that queues and windows show in the samples.
-            skip_interval: setup.limits.skip.then(|| base_rtt.max(slowest.wire_time(16 * wire_mtu)).ps()),
+            skip_interval: (setup.limits.skip && !has_credit)
+                .then(|| base_rtt.max(slowest.wire_time(16 * wire_mtu)).ps()),
             window: arrivals(setup),
             links,
             cells,
@@ -508,15 +505,6 @@ impl<'a> Plan<'a> {
     pub(crate) fn balancer_of(&self, flow: &Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
-}
-
-/// Returns the rates of all links, most common first.
-fn common_rates(topology: &Topology) -> Vec<Rate> {
-    let mut counts = BTreeMap::new();
-    topology.links.iter().for_each(|link| *counts.entry(link.rate).or_insert(0u64) += 1);
-    let mut rates: Vec<_> = counts.into_iter().map(|(rate, count)| (std::cmp::Reverse(count), rate)).collect();
-    rates.sort_unstable();
-    rates.into_iter().map(|(_, rate)| rate).collect()
 }
 
 /// Returns the UDP ports of every flow as the reference model assigns them (specification 17.1): source below,

@@ -69,7 +69,7 @@ fn burst(setup: &Setup, pair: &UsedPair, limits: &Limits) -> Option<u64> {
     // Planes have equal parts of a flow.
     let planes = u64::from(setup.topology.planes);
     let of_port = |rate: Rate| {
-        let held = planes * u64::from(limits.held(Rate(rate.0 / planes)));
+        let held = planes * u64::from(limits.least_held(Rate(rate.0 / planes)));
         // One packet is on the wire; while the others arrive, more leave.
         let others = u128::from(held / packet) * u128::from(pair.nic_rate.0) / u128::from(pair.nic_rate.0 - rate.0);
         let burst = (others + 1).saturating_mul(u128::from(packet));
@@ -93,9 +93,9 @@ pub fn long_window(setup: &Setup) -> Option<String> {
     let (window, _) = setup.transport.window()?;
     let packet = setup.transport.mtu() + setup.transport.header();
     let pairs = UsedPairs::new(setup);
-    let rates = super::common_rates(&setup.topology);
     let marking = setup.marking.chosen(&setup.fabric.marking);
-    let limits = Limits::new(&setup.fabric, marking, &|rate| pairs.port_bdp(rate), &rates, packet as u32).ok()?;
+    let limits =
+        Limits::new(&setup.fabric, marking, &|rate| pairs.port_bdp(rate), &setup.topology, packet as u32).ok()?;
     let burst =
         |pair: &UsedPair| Some((burst(setup, pair, &limits)?, window.bytes(pair.capacity.bytes_in(pair.base_rtt))));
     let (burst, window) = pairs.list.iter().filter_map(burst).filter(|(burst, window)| window > burst).min()?;
@@ -152,8 +152,9 @@ impl FlowTransports {
             let queues = pair.ports + u64::from(setup.topology.planes > 1);
             let wait = u128::from(queue_drain.ps()) * u128::from(queues) * u128::from(of_all) / u128::from(own);
             // Headers of packets trimmed at one port wait for their share of it.
-            let headers =
-                |rates: &(Rate, Rate)| limits.trimmed_share.map(|share| share.drain(limits.held(rates.0), rates.1));
+            let headers = |rates: &(Rate, Rate)| {
+                limits.trimmed_share.map(|share| share.drain(limits.held_headers(rates.0), rates.1))
+            };
             let wait = wait + pair.rates.iter().filter_map(headers).max().unwrap_or(0);
             // And at every port, both ways, the packet that is on the wire.
             let wait = wait + u128::from(turn.ps()) * 2 * u128::from(pair.ports + 1);
@@ -221,6 +222,11 @@ impl FlowTransports {
 
     fn each(&self) -> impl Iterator<Item = &Transport> {
         self.all.iter().map(|(.., transport)| transport)
+    }
+
+    /// Returns `true` if receivers grant credit to any flow.
+    pub(crate) fn has_credit(&self) -> bool {
+        self.each().any(|transport| transport.credit_window().is_some())
     }
 
     /// Returns what does not depend on pair and congestion control.

@@ -91,7 +91,10 @@ impl<'a> Backlog<'a> {
             marking: fabric.usual.marking.states(count * fabric.classes),
             contests: vec![Contest::default(); count],
             headers: Headers::new(fabric.trimmed_share, count),
-            limits: AllLimits::new(fabric, plan.links_of(me).iter().map(|&link| plan.links[link as usize].rate)),
+            limits: AllLimits::new(
+                fabric,
+                plan.links_of(me).iter().map(|&link| (link, plan.links[link as usize].rate)),
+            ),
             control_limit: fabric.control_limit,
         }
     }
@@ -210,7 +213,7 @@ impl<'a> Backlog<'a> {
         self.counters[port.at()].trimmed += 1;
         self.ledger.trimmed(packet);
         packet.kind = Kind::Header;
-        if self.ports[port.at()].to < self.plan.hosts {
+        if fabric.marks_last_hop && self.ports[port.at()].to < self.plan.hosts {
             packet.flags |= LAST_HOP;
         }
         packet.size = TRIMMED_SIZE;
@@ -227,7 +230,7 @@ impl<'a> Backlog<'a> {
         if state.waiting_packets == 0 {
             return self.push_control(port, id, now);
         }
-        let (limit, plain) = (self.limits.of(port).queue, state.flags & PLAIN != 0);
+        let (limit, plain) = (self.limits.of(port).trimmed, state.flags & PLAIN != 0);
         let admitted = self.headers.admit(&mut self.packets, port, id, limit, plain);
         if self.headers.any(port) {
             self.ports[port.at()].flags &= !PLAIN;
@@ -484,7 +487,7 @@ impl<'a> Backlog<'a> {
     /// Sets the limits of a port, one of `ports`, whose link has another rate than its healthy one.
     #[inline(never)]
     pub(super) fn scale_limits(&mut self, port: PortId, rates: (Rate, Rate), ports: usize) {
-        let whole = self.plan.fabric.at(rates.1);
+        let whole = self.plan.fabric.at(self.link(port), rates.1);
         self.limits.change_rate(port, rates, whole, ports, self.plan.wire_mtu as u32);
     }
 

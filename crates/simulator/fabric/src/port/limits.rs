@@ -17,10 +17,10 @@ pub(super) struct AllLimits {
 }
 
 impl AllLimits {
-    /// Creates the limits of ports with links of these rates.
-    pub(super) fn new(fabric: &Limits, rates: impl Iterator<Item = Rate>) -> Self {
+    /// Creates the limits of ports with these links and their rates.
+    pub(super) fn new(fabric: &Limits, links: impl Iterator<Item = (u32, Rate)>) -> Self {
         let usual = fabric.usual;
-        let own: Vec<_> = rates.map(|rate| Some(*fabric.at(rate)).filter(|own| *own != usual)).collect();
+        let own: Vec<_> = links.map(|(link, rate)| Some(*fabric.at(link, rate)).filter(|own| *own != usual)).collect();
         let own = if own.iter().any(Option::is_some) { own } else { Vec::new() };
         AllLimits { usual, own, scales: fabric.slowed_scale }
     }
@@ -65,6 +65,7 @@ mod tests {
         // A quarter of the rate: 400,000, 80,000 and 320,000 B become 100,000, 20,000 and 80,000.
         let usual = PortLimits {
             queue: 400_000,
+            trimmed: 400_000,
             marking: Marking::Red(Red { kmin: 80_000, kmax: 320_000, pmax: 1.0 }),
             unmarked: 0,
             leaving: 80_000,
@@ -75,6 +76,7 @@ mod tests {
         all.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), &usual, 2, 4160);
         let quarter = PortLimits {
             queue: 100_000,
+            trimmed: 100_000,
             marking: Marking::Red(Red { kmin: 20_000, kmax: 80_000, pmax: 1.0 }),
             unmarked: 0,
             leaving: 20_000,

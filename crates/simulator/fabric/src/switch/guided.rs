@@ -99,7 +99,7 @@ impl Switches {
                 cx.ports[id].head = header;
                 port
             }
-            Kind::Ack | Kind::Nack | Kind::ProbeReply if guided.guides_replies => {
+            Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::Grant if guided.guides_replies => {
                 self.guide_reply(cx, guided, (switch, to), id)
             }
             _ => default(),

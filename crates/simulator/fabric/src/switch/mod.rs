@@ -110,7 +110,9 @@ pub(crate) fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         murmur3: plan.murmur3.then_some(node.0),
         udp_ports: plan.udp_ports,
         hop_delay: plan.hop_delay,
-        queue_limit: u64::from(plan.fabric.at(plan.fastest[(node.0 - plan.hosts) as usize]).queue),
+        queue_limit: u64::from(
+            plan.fabric.of(plan.fastest[(node.0 - plan.hosts) as usize], tier.saturating_add(1)).queue,
+        ),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
     }
@@ -126,7 +128,7 @@ fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
         flow: plan.flow_key(packet.flow),
         tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
         bytes: u32::from(packet.size),
-        control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
+        control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl | Kind::Grant),
         marked: packet.flags & MARKED != 0,
     }
 }

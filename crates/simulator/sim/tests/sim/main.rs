@@ -7,6 +7,7 @@ mod closed_forms;
 mod combinatorics;
 mod controls;
 mod delays;
+mod deployed;
 mod determinism;
 mod faults;
 mod goal;

@@ -279,7 +279,7 @@ const TRACE: &[Column] = columns! {
     flow_id: Integer, "", "number of the flow", |c, at| integer(trace(c, at).flow_id.into());
     psn: Integer optional, "", "packet sequence number; of a reply, that of the packet it acknowledges; empty for other packets",
         |c, at| trace(c, at).psn.into();
-    packet: Text, "", "data, header (of a trimmed packet), ack, nack, probe, probe-reply, switch-control",
+    packet: Text, "", "data, header (of a trimmed packet), ack, nack, probe, probe-reply, switch-control, grant (of credit)",
         |c, at| text(trace(c, at).packet.word());
     tag: Integer, "", "path tag", |c, at| integer(trace(c, at).tag.into());
     from: Text, "", "sending node of the link or port of the event", |c, at| text(&traced_link(c, at).from);

@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::{ScenarioError, Section, Tree};
-use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling};
+use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling, TRIMMED_SIZE};
 use anabranch_settings::{About, ControlOr, Each, Parameters, Raw, Setting};
 use anabranch_topology::Affects;
 use anabranch_transport::TransportParameters;
@@ -40,6 +40,20 @@ pub const PROFILES: &[Profile] = &[
         fabric: FabricParameters::spritz,
         transport: || TransportParameters::Uet(UetTransport::spritz()),
         faults: Affects::Data,
+    },
+    Profile {
+        name: "mrc",
+        meaning: "A plane as MRC 1.0 asks: trimmed beyond one BDP and 1.5 at the last hop, where nothing is marked, trimmed headers with control; an ACK per mark, at most 1,024 unacknowledged PSNs, doubling timeouts, NSCC with a moving base round trip.",
+        fabric: FabricParameters::mrc,
+        transport: || TransportParameters::Uet(UetTransport::mrc()),
+        faults: Affects::All,
+    },
+    Profile {
+        name: "uet-1.0.3",
+        meaning: "The thresholds, timeouts and NSCC of Ultra Ethernet 1.0.3: as mrc, with marks at the last hop, a class of trimmed headers, timeouts of rto times 2^retry, any number of unacknowledged PSNs.",
+        fabric: FabricParameters::uec,
+        transport: || TransportParameters::Uet(UetTransport::uec()),
+        faults: Affects::All,
     },
     Profile {
         name: "roce-irn",
@@ -95,6 +109,13 @@ pub(crate) fn read(section: Option<Section<'_>>, transport: Option<&str>) -> Res
             Section::of(node, format!("[fabric.{name}]"))?.fill(parameters, &[])?;
         }
     }
+    // One value for all replaces the list of the profile.
+    let lists = [&mut fabric.queue_limit_by_tier, &mut fabric.ecn_kmin_by_tier, &mut fabric.ecn_kmax_by_tier];
+    for (key, list) in ["queue_limit", "ecn_kmin", "ecn_kmax"].into_iter().zip(lists) {
+        if section.peek(key).is_some() {
+            list.clear();
+        }
+    }
     section.fill(&mut fabric, &taken)?;
     // A switch with a shared buffer does not trim, unless the file contradicts itself.
     fabric.trimming &= trimming || fabric.shared_buffer.0 == 0;
@@ -127,6 +148,7 @@ pub(crate) fn check(
         ScenarioError::new(format!("[fabric]: `{key}`: {message}")).maybe_at(tree.place_in("fabric", Some(key)))
     };
     let packet = transport.mtu() + transport.header();
+    let trimmed: Vec<_> = fabric.trimmed_limit.value().into_iter().collect();
     if above(fabric.ecn_kmin, fabric.ecn_kmax) {
         let (kmin, kmax) = (fabric.ecn_kmin, fabric.ecn_kmax);
         let key = if tree.find("fabric.ecn_kmin").is_some() { "ecn_kmin" } else { "ecn_kmax" };
@@ -138,6 +160,15 @@ pub(crate) fn check(
             if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size(), "acknowledgement") };
         if matches!(limit, BytesOrBdp::Bytes(bytes) if bytes < least) || limit == BytesOrBdp::Bdp(0) {
             return Err(wrong(key, format!("found {limit}, expected at least one {what} ({least}B)")));
+        }
+    }
+    for (key, list) in [("queue_limit_by_tier", &fabric.queue_limit_by_tier), ("trimmed_limit", &trimmed)] {
+        let least = if key == "trimmed_limit" { u64::from(TRIMMED_SIZE) } else { packet };
+        let short = |limit: &&BytesOrBdp| {
+            **limit == BytesOrBdp::Bdp(0) || matches!(limit, BytesOrBdp::Bytes(bytes) if *bytes < least)
+        };
+        if let Some(limit) = list.iter().find(short) {
+            return Err(wrong(key, format!("found {limit}, expected at least {least}B")));
         }
     }
     check_transport(fabric, transport, &wrong)?;
@@ -225,7 +256,10 @@ pub(crate) fn warnings(
     let given = ![ControlOr::Control, FabricParameters::default().trimmed_class].contains(&fabric.trimmed_class);
     let class = (given && !fabric.trimming)
         .then(|| "[fabric]: `trimmed_class` has no effect: these switches trim nothing".to_string());
-    weights.into_iter().chain(class).chain(rules)
+    let has_class = fabric.trimming && fabric.trimmed_class != ControlOr::Control;
+    let limit = (fabric.trimmed_limit != (profile.fabric)().trimmed_limit && !has_class)
+        .then(|| "[fabric]: `trimmed_limit` has no effect: trimmed headers have no class of their own".to_string());
+    weights.into_iter().chain(class).chain(limit).chain(rules)
 }
 
 /// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.
@@ -251,13 +285,33 @@ pub(crate) fn check_lossless(
     }
 }
 
-/// Checks that the thresholds fit together, given the BDP of the built topology.
+/// Checks that the thresholds of every tier rise, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(fabric: &FabricParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
-    let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
-    if kmin > kmax {
-        let message = format!("[fabric]: ecn_kmin ({kmin}B) is above ecn_kmax ({kmax}B) with a BDP of {bdp}B");
-        return Err(ScenarioError::new(message)
-            .maybe_at(tree.place("fabric.ecn_kmin").or(tree.place_in("fabric", Some("ecn_kmax")))));
+    let wrong = |other: &str, message: String| {
+        let keys = ["ecn_kmin", other].map(|key| [format!("{key}_by_tier"), key.to_string()]);
+        let place = keys.as_flattened().iter().find_map(|key| tree.place(&format!("fabric.{key}")));
+        ScenarioError::new(format!("[fabric]: {message} with a BDP of {bdp}B")).maybe_at(place)
+    };
+    let reads_kmin = |rule: MarkingParameters| rule.capabilities().fabric_keys().contains(&"ecn_kmin");
+    let reads_kmin = MarkingParameters::named(fabric.marking.about().name).is_ok_and(reads_kmin);
+    for tier in 0..fabric.tiers() {
+        let of = fabric.at_tier(tier);
+        let [kmin, kmax, limit] = [of.ecn_kmin, of.ecn_kmax, of.queue_limit].map(|size| size.bytes(bdp));
+        let tier = match (fabric.tiers(), tier) {
+            (1, _) => String::new(),
+            (_, 0) => " of ports to hosts".to_string(),
+            (_, tier) => format!(" of ports of tier {tier}"),
+        };
+        if kmin > kmax {
+            return Err(wrong("ecn_kmax", format!("ecn_kmin{tier} ({kmin}B) is above ecn_kmax ({kmax}B)")));
+        }
+        // A queue never exceeds its limit: marking would be off without a word.
+        let has_lists = !(fabric.queue_limit_by_tier.is_empty() && fabric.ecn_kmin_by_tier.is_empty());
+        if has_lists && reads_kmin && of.ecn && fabric.shared_buffer.0 == 0 && kmin >= limit {
+            let message =
+                format!("ecn_kmin{tier} ({kmin}B) is not below its queue_limit ({limit}B): nothing is ever marked");
+            return Err(wrong("queue_limit", message).help("give a lower ecn_kmin_by_tier, or false in ecn_by_tier"));
+        }
     }
     Ok(())
 }

@@ -375,7 +375,9 @@ impl Scenario {
     pub fn warnings(&self) -> Vec<String> {
         let fabric = fabric::warnings(self.profile, &self.fabric, &self.marking);
         let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
-        fabric.chain(schemes).chain(workload::warnings(&self.workloads)).collect()
+        let idle = self.transport.idle_keys().into_iter();
+        let idle = idle.map(|(key, needed)| format!("[transport]: `{key}` has no effect without {needed}"));
+        fabric.chain(idle).chain(schemes).chain(workload::warnings(&self.workloads)).collect()
     }
 
     /// Returns the load balancers in use, the scenario's own first.

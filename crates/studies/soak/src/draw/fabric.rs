@@ -22,7 +22,11 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
         "roce" => roce(dice, section, defaults.pfc),
         _ => unknown(dice, section, kind.parameters()),
     };
-    draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport))
+    let draft = draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport));
+    match control == "nscc" && dice.once_in(5) {
+        true => draft.with(Section::new("[transport.nscc]").raw("receiver_credit", true)),
+        false => draft,
+    }
 }
 
 fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Section {
@@ -36,6 +40,14 @@ fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Sec
 fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
     fabric = fabric.maybe(dice, 3, "queue_limit", &["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]);
     fabric = fabric.now_and_then(dice, 3, |dice, section| section.raw("trimming", dice.once_in(2)));
+    if dice.once_in(4) {
+        let list = dice.pick(&["[\"1.5bdp\", \"1bdp\"]", "[\"1bdp\", \"2bdp\", \"1.2bdp\"]"]);
+        fabric =
+            fabric.raw("queue_limit_by_tier", list).raw("ecn_by_tier", dice.pick(&["[false, true]", "[true, false]"]));
+        fabric = fabric.raw("ecn_kmin_by_tier", "[\"0.1bdp\", \"0.05bdp\"]").raw("ecn_kmax_by_tier", "[\"0.6bdp\"]");
+    }
+    fabric = fabric.maybe(dice, 6, "trimmed_limit", &["1bdp", "200B", "4kB"]);
+    fabric = fabric.now_and_then(dice, 4, |dice, section| section.raw("mark_last_hop_trims", dice.once_in(2)));
     fabric = fabric.maybe(dice, 3, "trim", &["arrival", "coin"]);
     fabric = fabric.maybe(dice, 4, "control_limit", &["200B", "1000B", "64B"]);
     match dice.one(&[0, 1, 2, 3]) {
@@ -49,6 +61,11 @@ fn uet(dice: &mut Dice, mut transport: Section) -> Section {
     transport = transport.now_and_then(dice, 3, |dice, section| section.raw("ack_every", dice.one(&[1, 2, 3, 8, 16])));
     transport = transport.maybe(dice, 4, "ack_ecn", &["own", "any"]);
     transport = transport.maybe(dice, 4, "rto", &["3us", "20us", "100us"]);
+    if dice.once_in(4) {
+        transport = transport.text("rto_rule", "doubling").raw("rto_linear", dice.number(1, 7));
+    }
+    transport = transport.now_and_then(dice, 5, |dice, section| section.raw("max_psn_range", dice.one(&[128, 1024])));
+    transport = transport.maybe(dice, 5, "last_hop_trims", &["blame", "ignore"]);
     transport = transport.maybe(dice, 3, "window", &["0.3bdp", "1bdp", "5bdp", "20000B", "1MiB"]);
     transport
 }

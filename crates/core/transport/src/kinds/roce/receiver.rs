@@ -137,6 +137,7 @@ impl Receiving for RoceReceiver {
             tag: arrival.tag,
             ecn: arrival.ecn,
             cnp: flags.cnp || arrival.ecn,
+            last_hop: false,
         };
         let suppressed = flags.suppressed || (!flags.nack && self.may_wait(config, now, &reply));
         ((!suppressed).then_some(reply), complete)

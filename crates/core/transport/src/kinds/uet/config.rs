@@ -8,6 +8,9 @@ use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
 use anabranch_settings::Auto;
 use anabranch_units::{BytesOrBdp, Time};
 
+/// Longest doubled timeout (UEC: 0 to 8 s).
+const MAX_RTO: Time = Time::from_ms(8000);
+
 /// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
 pub struct UetConfig {
@@ -29,6 +32,12 @@ pub struct UetConfig {
     pub rack: Option<Time>,
     /// `true` if each flow measures its timeout.
     pub measures_rto: bool,
+    /// Timeouts in a row before they double, and doublings before an error; `None`: they do not double.
+    pub doubling: Option<(u32, Option<u32>)>,
+    /// Maximum of unacknowledged PSNs.
+    pub max_psn_range: u64,
+    /// `true` if receivers grant credit (RCCC).
+    pub takes_credit: bool,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
     /// Base round trip of all flows, where the congestion control takes that of the longest pair.
@@ -98,6 +107,9 @@ impl UetConfig {
             early_loss: uet.early_loss.value(),
             rack: uet.rack.value().map(|times| super::cc::scaled(network.base_rtt, times)),
             measures_rto: uet.rto_rule == RtoRule::Measured,
+            doubling: (uet.rto_rule == RtoRule::Doubling).then(|| (uet.rto_linear, uet.rto_max_exponent.value())),
+            max_psn_range: uet.max_psn_range.value().unwrap_or(u64::MAX),
+            takes_credit: control.as_ref().takes_credit(),
             ack_every,
             ack_delay,
             longest_rtt: is_longest.then_some(base_rtt),
@@ -118,6 +130,14 @@ impl UetConfig {
                 CcConfig::new(control, sizes, network)
             },
         }
+    }
+
+    /// Returns the timeout after `timeouts` in a row; `None`: the queue pair is in error.
+    pub(super) fn backed_off(&self, timeouts: u32) -> Option<Time> {
+        let Some((linear, last)) = self.doubling else { return Some(self.rto) };
+        let exponent = (timeouts + 1).saturating_sub(linear);
+        let timeout = self.rto.saturating_mul(1 << exponent.min(32)).min(MAX_RTO.max(self.rto));
+        last.is_none_or(|last| exponent <= last).then_some(timeout)
     }
 
     /// Number of packets for `size` bytes of payload; a flow without payload is one packet.
@@ -167,6 +187,10 @@ impl Constants for UetConfig {
 
     fn window_packets(&self) -> u64 {
         self.window.div_ceil(self.mtu + self.header)
+    }
+
+    fn credit_window(&self) -> Option<u64> {
+        self.takes_credit.then_some(self.window)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 
 pub mod cc;
 mod config;
+mod credit;
 mod parameters;
 mod receiver;
 mod sender;

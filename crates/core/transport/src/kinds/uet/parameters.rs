@@ -1,6 +1,6 @@
 //! `[transport]` of kind `uet`: its scenario keys.
 
-use super::cc::{CcParameters, DctcpParameters, NsccBaseRtt, NsccParameters};
+use super::cc::{CcParameters, DctcpParameters, NsccBaseRtt, NsccParameters, QuickAdaptDelay};
 use crate::{
     RealNetwork, TransportSettings,
     control::{Controls, Section},
@@ -70,6 +70,8 @@ choices! {
         /// The round trips of each flow (RFC 6298): the smoothed one plus four times its deviation, at least `rto`. It
         /// doubles with every timeout until the next acknowledgement. For networks of unknown queueing delay.
         Measured = "measured",
+        /// `rto` for `rto_linear` timeouts in a row, then doubled by each, at most 8 s. An ACK of new packets ends the row.
+        Doubling = "doubling",
     }
 }
 
@@ -95,7 +97,7 @@ parameters! {
         /// or guide packets do not hash it.
         ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours", Reading;
         /// Feedback to the load balancer on a packet trimmed at its last hop.
-        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours", Reading;
+        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; ignore: MRC 1.0 (OCP), as public summaries have it", Reading;
         /// Initial and maximum window in bytes on the wire; at least one packet. Auto: 1.5 BDP, at least one BDP and
         /// `ack_every` packets, and where the BDP has fewer than 16 packets one more per link of the path. Where that would
         /// overflow the queue of an empty slower port: what fits, with fewer packets per acknowledgement if need be.
@@ -110,8 +112,16 @@ parameters! {
         /// Reordering window over all entropy values, in base round trips: a packet is lost once one sent this much later, over
         /// any path, is acknowledged. `never`: see `early_loss`.
         rack: Never<f64> = Never::Never, within 0.0..=1_000_000.0, source "RFC 8985 (RACK); MRC 1.0 leaves the rule open: one base round trip is ours", Expert;
+        /// Maximum of unacknowledged PSNs: no packet is sent this many PSNs or more beyond the first unacknowledged one. A multiple
+        /// of 128, at most 32,640.
+        max_psn_range: Never<u64> = Never::Never, source "MRC 1.0 (OCP), as public summaries have it: MPR, in units of 128", Expert;
         /// Source of the timeout; the minimum of a measured one is `rto`.
-        rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks", Expert;
+        rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks; doubling: MRC 1.0 and UEC 1.0.3", Expert;
+        /// Timeouts in a row of `rto` each before they double (`rto_rule = "doubling"`).
+        rto_linear: u32 = 1, within 1..=1000, source "UEC 1.0.3, as public briefs have it: rto times 2^retry, 0 to 8 s; at most 7 in MRC 1.0 (OCP), as public summaries have it", Expert;
+        /// Doublings after which the next timeout is an error of the queue pair: its sender stops for good, and its flow never
+        /// ends (`rto_rule = "doubling"`).
+        rto_max_exponent: Never<u32> = Never::Never, within 0..=24, source "MRC 1.0 (OCP), as public summaries have it; 25 there is never", Expert;
         /// Minimum of an automatic timeout.
         min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)", Expert;
         /// Payload bytes of a full packet.
@@ -148,9 +158,36 @@ impl UetTransport {
 }
 
 impl UetTransport {
-    fn take_longest_rtt(&mut self) {
+    /// Defaults of the profile `mrc`.
+    pub fn mrc() -> Self {
+        let mut transport = UetTransport::uec();
+        // 1.024 us times 2^8.
+        transport.uet.rto = Auto::Value(Time::from_ns(262_144));
+        (transport.uet.rto_linear, transport.uet.max_psn_range) = (7, Never::Value(1024));
+        transport
+    }
+
+    /// Defaults of the profile `uet-1.0.3`.
+    pub fn uec() -> Self {
+        let uet = UetParameters {
+            ack_on_mark: AckOnMark::Every,
+            last_hop_trims: LastHopTrims::Ignore,
+            rto_rule: RtoRule::Doubling,
+            ..UetParameters::default()
+        };
+        let mut transport = UetTransport { uet, ..UetTransport::default() };
+        transport.set_nscc("base_rtt", &NsccBaseRtt::Moving.write());
+        transport.set_nscc("quick_adapt_delay", &QuickAdaptDelay::Queue.write());
+        transport
+    }
+
+    fn set_nscc(&mut self, key: &str, value: &Raw) {
         let nscc = self.cc.parameters_mut("nscc").expect("a congestion control of uet");
-        nscc.set("base_rtt", &NsccBaseRtt::Longest.write()).expect("a key that it has");
+        nscc.set(key, value).expect("a key that it has");
+    }
+
+    fn take_longest_rtt(&mut self) {
+        self.set_nscc("base_rtt", &NsccBaseRtt::Longest.write());
     }
 }
 
@@ -193,6 +230,9 @@ impl TransportSettings for UetTransport {
         let room = 65_535 - self.uet.header.0;
         uet.require("mtu", (1..=room).contains(&self.uet.mtu.0), &format!("from 1B to {room}B beside the header"))?;
         uet.require("ack_size", (1..=65_535).contains(&self.uet.ack_size.0), "from 1B to 65535B")?;
+        let range =
+            self.uet.max_psn_range.value().is_none_or(|range| range % 128 == 0 && (128..=32_640).contains(&range));
+        uet.require("max_psn_range", range, "\"never\" or a multiple of 128 from 128 to 32640")?;
         uet.require("rto", self.uet.rto != Auto::Value(Time::ZERO), "longer than 0us")?;
         self.cc.check()
     }
@@ -238,6 +278,20 @@ impl TransportSettings for UetTransport {
 
     fn supports_trimming(&self) -> bool {
         true
+    }
+
+    fn takes_credit(&self) -> bool {
+        self.cc.chosen(&self.uet.congestion_control).as_ref().takes_credit()
+    }
+
+    fn idle_keys(&self) -> Vec<(&'static str, &'static str)> {
+        let defaults = UetParameters::default();
+        let idle = [
+            ("rto_linear", self.uet.rto_linear != defaults.rto_linear),
+            ("rto_max_exponent", self.uet.rto_max_exponent != defaults.rto_max_exponent),
+        ];
+        let idle = idle.into_iter().filter(|(_, differs)| *differs && self.uet.rto_rule != RtoRule::Doubling);
+        idle.map(|(key, _)| (key, "rto_rule = \"doubling\"")).collect()
     }
 }
 

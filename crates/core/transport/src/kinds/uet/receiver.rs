@@ -268,6 +268,25 @@ mod tests {
         assert_eq!(answered(&config(|_| ()), &[(0, false, true), (2, false, false), (1, false, false)]), [0]);
     }
 
+    /// Specification of MRC's SACK, base max(p - 63, cack + 1): without 103 and 107 the bits of 103 to 111 are 0x1ee.
+    #[test]
+    fn bitmap_begins_at_the_first_hole_or_63_before_the_newest() {
+        let last = |first: u64, psns: &mut dyn Iterator<Item = u64>| {
+            let config = config(|_| ());
+            let mut receiver = UetReceiver::of_stream(&config, first);
+            let arrive =
+                |psn| DataArrival { psn, payload: 4096, tag: 1000 + psn as u32, ecn: false, ack_request: true };
+            psns.filter_map(|psn| receiver.on_data(&config, Time::ZERO, &arrive(psn)).0).last().unwrap()
+        };
+        let ack = last(100, &mut (100..112).filter(|psn| ![103, 107].contains(psn)));
+        assert_eq!((ack.cumulative - 1, ack.offset + 1, ack.bitmap, ack.tag), (102, 1, 0x1ee, 1111));
+        // 80 packets without the first: 16 to 79.
+        let ack = last(0, &mut (1..80));
+        assert_eq!((ack.cumulative, ack.offset, ack.bitmap), (0, 16, u64::MAX));
+        let ack = last(0, &mut (1..63));
+        assert_eq!((ack.cumulative, ack.offset, ack.bitmap), (0, 0, u64::MAX >> 1 & !1));
+    }
+
     #[test]
     fn marks_are_acknowledged_on_change_or_each() {
         let marks = [false, true, true, true, false, false, true].into_iter().zip(0..);

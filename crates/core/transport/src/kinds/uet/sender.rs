@@ -3,6 +3,7 @@
 use super::{
     FIRST_OF_STREAM, FIRST_SPAN, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
+    credit::Credit,
 };
 use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
 use anabranch_units::{Rate, Time};
@@ -35,6 +36,8 @@ struct RoundTrips {
     deviation: Time,
     /// Doublings since the last acknowledgement.
     backoff: u32,
+    /// There were too many: the queue pair is in error.
+    has_failed: bool,
     /// Time of the last doubling; packets sent before it belong to the same timeout.
     doubled: Time,
 }
@@ -67,9 +70,9 @@ impl RoundTrips {
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
     }
 
-    fn back_off(&mut self, sent: Time, now: Time) {
+    fn back_off(&mut self, sent: Time, now: Time, most: u32) {
         if self.backoff == 0 || sent >= self.doubled {
-            self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+            self.backoff = (self.backoff + 1).min(most);
             self.doubled = now;
         }
     }
@@ -105,6 +108,8 @@ pub struct UetSender {
     queue: VecDeque<u64>,
     cc: CongestionControl,
     retransmitted: u64,
+    /// Credit of the receiver; `None`: the window alone decides.
+    credit: Option<Box<Credit>>,
 }
 
 impl UetSender {
@@ -197,8 +202,25 @@ impl UetSender {
         }
         if packets > 0 {
             self.skip_stale();
+            if config.doubling.is_some() {
+                (self.round_trips.backoff, self.rto) = (0, config.rto);
+            }
         }
         (packets, bytes)
+    }
+
+    /// Bytes on the wire that wait for their first transmission or another one; the last packet counts as full.
+    fn backlog(&self, config: &UetConfig) -> u64 {
+        (self.packets - self.next_psn + u64::from(self.lost)) * (config.mtu + config.header)
+    }
+
+    /// Stops for good.
+    #[cold]
+    fn fail(&mut self) {
+        (self.round_trips.has_failed, self.lost, self.in_flight) = (true, 0, 0);
+        self.queue.clear();
+        self.ring.fill(Slot::default());
+        self.credit = Some(Box::new(Credit::none()));
     }
 
     #[inline]
@@ -306,7 +328,10 @@ impl UetSender {
         let known = nack.psn >= self.cumulative && nack.psn < self.next_psn;
         if known && self.slot(nack.psn).state == State::InFlight {
             let bytes = self.lose(config, nack.psn);
-            self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+            // The receiver's credit already adapts to its own port.
+            if !(nack.last_hop && config.takes_credit) {
+                self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+            }
             self.cwnd = self.cc.cwnd();
         }
         AckOutcome { trimmed: true, done: self.is_done(), ..AckOutcome::default() }
@@ -391,6 +416,7 @@ impl Sending for UetSender {
             queue: VecDeque::new(),
             cc,
             retransmitted: 0,
+            credit: config.takes_credit.then(|| Box::new(Credit::new(config.window))),
         }
     }
 
@@ -408,6 +434,9 @@ impl Sending for UetSender {
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> AckOutcome {
+        if let Some(credit) = &mut self.credit {
+            credit.end_speculation();
+        }
         if !reply.nack {
             return self.on_ack(config, now, reply, path_rtt, measured);
         }
@@ -440,7 +469,8 @@ impl Sending for UetSender {
 
     #[inline]
     fn ready(&self, config: &UetConfig) -> bool {
-        if self.lost == 0 && self.next_psn == self.packets {
+        let is_last = self.next_psn == self.packets || self.next_psn - self.cumulative >= config.max_psn_range;
+        if self.lost == 0 && is_last || self.credit.as_ref().is_some_and(|credit| !credit.any()) {
             return false;
         }
         // Lost packets count as full: only a flow's last packet is shorter, and it can wait.
@@ -478,7 +508,11 @@ impl Sending for UetSender {
         if let Tail::Blocked = self.tail {
             self.tail = Tail::Idle;
         }
-        self.in_flight += u64::from(segment.payload) + config.header;
+        let wire = u64::from(segment.payload) + config.header;
+        self.in_flight += wire;
+        if let Some(credit) = &mut self.credit {
+            credit.spend(wire);
+        }
         *self.slot(segment.psn) =
             Slot { sent_at: now, tag, state: State::InFlight, is_retransmitted: segment.retransmission };
         self.skip_stale();
@@ -488,7 +522,9 @@ impl Sending for UetSender {
     #[inline]
     fn deadline(&self, config: &UetConfig) -> Option<Time> {
         if self.in_flight == 0 {
-            return None;
+            // A grant may have been lost.
+            let starved = self.credit.as_ref().is_some_and(|credit| !credit.any()) && self.backlog(config) > 0;
+            return (starved && !self.is_failed()).then(|| self.last_sent.saturating_add(self.rto));
         }
         let timeout = self.oldest.saturating_add(self.rto);
         let tail = if config.measures_rto { self.tail_deadline() } else { None };
@@ -504,6 +540,7 @@ impl Sending for UetSender {
             return;
         }
         self.tail = Tail::Idle;
+        let is_starved = self.in_flight == 0;
         let mut oldest = Time::MAX;
         let mut last_lost = None;
         for psn in self.cumulative..self.next_psn {
@@ -521,14 +558,28 @@ impl Sending for UetSender {
             timed_out(psn, slot.tag);
         }
         self.cwnd = self.cc.cwnd();
+        if let Some(credit) = &mut self.credit
+            && (is_starved || last_lost.is_some())
+        {
+            // The next packet requests more.
+            credit.allow_packet();
+        }
         if oldest != Time::MAX {
             self.oldest = oldest;
         }
         if config.measures_rto
             && let Some(sent) = last_lost
         {
-            self.round_trips.back_off(sent, now);
+            self.round_trips.back_off(sent, now, MAX_BACKOFF);
             self.rto = self.round_trips.timeout(config.rto);
+        } else if config.doubling.is_some()
+            && let Some(sent) = last_lost
+        {
+            self.round_trips.back_off(sent, now, u32::MAX);
+            match config.backed_off(self.round_trips.backoff) {
+                Some(rto) => self.rto = rto,
+                None => self.fail(),
+            }
         }
     }
 
@@ -553,6 +604,23 @@ impl Sending for UetSender {
     }
 
     #[inline]
+    fn demand(&self, config: &UetConfig, active: u32) -> u64 {
+        let Some(credit) = &self.credit else { return 0 };
+        let packet = config.mtu + config.header;
+        credit.demand(self.backlog(config).min(config.window).min(self.cwnd + packet), packet, active)
+    }
+
+    fn on_grant(&mut self, config: &UetConfig, granted: u64) {
+        if let Some(credit) = &mut self.credit {
+            credit.grant(granted, config.window);
+        }
+    }
+
+    fn is_failed(&self) -> bool {
+        self.round_trips.has_failed
+    }
+
+    #[inline]
     fn on_blocked(&mut self) {
         if let Tail::Idle = self.tail {
             self.tail = Tail::Blocked;
@@ -564,11 +632,11 @@ impl Sending for UetSender {
 mod tests {
     use super::*;
     use crate::{
-        Network,
-        uet::{RtoRule, UetTransport},
+        DataArrival, Network, Receiving,
+        uet::{RtoRule, UetReceiver, UetTransport, cc::CcParameters},
     };
-    use anabranch_settings::Auto;
-    use anabranch_units::Rate;
+    use anabranch_settings::{Auto, Named, Raw};
+    use anabranch_units::{BytesOrBdp, Rate};
 
     fn of_stream(config: &UetConfig) -> UetSender {
         Sending::of_stream(config, Rate::gbps(400), Time::from_us(10), Time::ZERO, 0)
@@ -688,6 +756,135 @@ mod tests {
         sender.on_reply(&config, Time::from_us(970), &ack(2), None, stamped);
         sender.send(&config, Time::from_us(970), 0);
         assert_eq!(us(&sender, 970), 90.0 + 4.0 * 48.125);
+    }
+
+    /// T = 1.024 us * 2^8. MRC: 7 T + 2 T + 4 T + 8 T = 21 T = 5.505024 ms to the error. UEC: T, 2 T, 4 T, ... up to 8 s.
+    #[test]
+    fn timeouts_double_up_to_an_error() {
+        let t = Time::from_ns(262_144);
+        for (linear, last, times) in [(7, Some(3), &[1, 1, 1, 1, 1, 1, 1, 2, 4, 8][..]), (1, None, &[1, 2, 4, 8, 16])] {
+            let config = UetConfig { rto: t, doubling: Some((linear, last)), measures_rto: false, ..config() };
+            let mut sender = of_stream(&config);
+            sender.append(&config, 2);
+            let mut now = Time::ZERO;
+            for times in times {
+                sender.send(&config, now, 0);
+                assert_eq!(sender.deadline(&config), Some(now + t * *times));
+                now += t * *times;
+                sender.on_timer(&config, now, &mut |_, _| ());
+            }
+            assert_eq!((sender.is_failed(), sender.ready(&config)), (last.is_some(), last.is_none()));
+            if last.is_some() {
+                assert_eq!((now, sender.deadline(&config)), (Time::from_ns(5_505_024), None));
+                continue;
+            }
+            // 2^15 T are 8.6 s.
+            let later = [14, 15, 40].map(|timeouts| config.backed_off(timeouts).unwrap());
+            assert_eq!(later, [t * (1 << 14), Time::from_ms(8000), Time::from_ms(8000)]);
+            // An acknowledgement ends the row.
+            sender.send(&config, now, 0);
+            sender.on_reply(&config, now, &Reply { cumulative: 1, ..Reply::default() }, None, None);
+            sender.send(&config, now, 0);
+            assert_eq!(sender.deadline(&config), Some(now + t));
+        }
+    }
+
+    /// 800 Gb/s and 4262 B: 42.62 ns per packet. A receiver 10 us away misses PSN 2000 once. Returns how long after it the
+    /// sender stops for more than a packet, and for how long.
+    fn stop_after_a_loss(early_loss: Option<Time>) -> Option<(Time, Time)> {
+        let (per_packet, rtt, lost) = (Time::from_ps(42_620), Time::from_us(10), 2000);
+        let mut transport = UetTransport::default();
+        transport.uet.congestion_control = Named::of(&CcParameters::named("none").unwrap());
+        transport.uet.window = Auto::Value(BytesOrBdp::Bytes(1 << 30));
+        let config = UetConfig {
+            header: 166,
+            window: 1 << 30,
+            rto: Time::from_ns(262_144),
+            measures_rto: false,
+            max_psn_range: 1024,
+            early_loss,
+            cc: UetConfig::new(&transport, &Network::default()).cc,
+            ..config()
+        };
+        let (mut sender, mut receiver) = (of_stream(&config), UetReceiver::of_stream(&config, 0));
+        sender.append(&config, 40_000);
+        let (mut replies, mut now, mut last, mut stop) = (VecDeque::new(), Time::ZERO, Time::ZERO, None);
+        while sender.cumulative() < 30_000 {
+            while replies.front().is_some_and(|(at, _)| *at <= now) {
+                let reply = replies.pop_front().unwrap().1;
+                sender.on_reply(&config, now, &reply, None, None);
+            }
+            if sender.deadline(&config).is_some_and(|deadline| deadline <= now) {
+                sender.on_timer(&config, now, &mut |_, _| ());
+            }
+            if sender.ready(&config) {
+                let segment = sender.send(&config, now, 7);
+                assert!(segment.psn < sender.cumulative() + 1024);
+                if now - last > per_packet {
+                    stop = stop.or(Some((last + per_packet - per_packet * lost, now - last - per_packet)));
+                }
+                last = now;
+                let request = segment.retransmission || !sender.ready(&config);
+                let data = DataArrival { psn: segment.psn, payload: 4096, tag: 7, ecn: false, ack_request: request };
+                if segment.psn != lost || segment.retransmission {
+                    replies.extend(receiver.on_data(&config, now, &data).0.map(|reply| (now + rtt, reply)));
+                }
+            }
+            now += per_packet;
+        }
+        stop
+    }
+
+    #[test]
+    fn psn_range_stops_the_sender_until_a_loss_is_found() {
+        let (after, idle) = stop_after_a_loss(None).expect("a stop");
+        // 1024 packets take 43.6 us; then it waits for the timeout.
+        let within = |time: Time, us: f64| (time.as_us() - us).abs() < 0.1;
+        assert!(within(after, 43.64) && within(idle, 262.14 - 43.64), "{after} {idle}");
+        // A later packet of the tag reveals the loss two round trips after it: 30 us of packets in all.
+        assert_eq!(stop_after_a_loss(Some(Time::from_us(10))), None);
+    }
+
+    #[test]
+    fn credit_limits_what_leaves() {
+        let full = 4160;
+        let mut transport = UetTransport::default();
+        transport.cc.parameters_mut("nscc").unwrap().set("receiver_credit", &Raw::Bool(true)).unwrap();
+        transport.uet.window = Auto::Value(BytesOrBdp::Bytes(10 * full));
+        let network = Network { base_rtt: Time::from_us(10), bdp: 50_000, ..Network::default() };
+        let config = UetConfig::new(&transport, &network);
+        let mut sender = of_stream(&config);
+        sender.append(&config, 100);
+        let burst = |sender: &mut UetSender| {
+            let count =
+                std::iter::from_fn(|| sender.ready(&config).then(|| sender.send(&config, Time::ZERO, 0))).count();
+            (count as u64, sender.demand(&config, 1) / full)
+        };
+        // The first window, then what is granted; of a window, what is missing is requested.
+        assert_eq!(burst(&mut sender), (10, 10));
+        let mut reply = Reply { cumulative: 4, psn: 3, ..Reply::default() };
+        sender.on_reply(&config, Time::ZERO, &reply, None, None);
+        assert_eq!(burst(&mut sender), (0, 10));
+        sender.on_grant(&config, 4 * full);
+        assert_eq!(burst(&mut sender), (4, 14));
+        assert_eq!(sender.demand(&config, 5) / full, 6, "four other senders share the NIC");
+        // A grant that another has overtaken has no effect.
+        sender.on_grant(&config, 3 * full);
+        assert_eq!(burst(&mut sender), (0, 14));
+        // A trim at the last hop leaves the window alone, another one does not.
+        for (last_hop, changes) in [(true, false), (false, true)] {
+            (reply.psn, reply.nack, reply.last_hop) = (5 + u64::from(changes), true, last_hop);
+            let before = sender.cc.cwnd();
+            sender.on_reply(&config, Time::ZERO, &reply, None, None);
+            assert_eq!((sender.cc.cwnd() < before, sender.lost), (changes, 1 + u32::from(changes)));
+        }
+        // All grants are lost: a timeout later one packet requests more.
+        reply = Reply { cumulative: 14, psn: 13, ..Reply::default() };
+        sender.on_reply(&config, Time::ZERO, &reply, None, None);
+        let deadline = sender.deadline(&config).expect("a sender without credit");
+        assert_eq!(deadline, config.rto);
+        sender.on_timer(&config, deadline, &mut |_, _| ());
+        assert_eq!(burst(&mut sender).0, 1);
     }
 
     #[test]

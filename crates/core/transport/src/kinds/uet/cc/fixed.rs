@@ -2,8 +2,9 @@
 
 use super::{CcAck, CcLoss, ControlCapabilities, Sizes, WindowRule};
 use crate::Network;
-use anabranch_settings::{About, parameters};
+use anabranch_settings::{About, Parameters, parameters};
 use anabranch_units::Time;
+use std::{fmt::Debug, marker::PhantomData};
 
 pub(super) const ABOUT: About = About::brief("none", "A fixed window.");
 
@@ -15,20 +16,23 @@ parameters! {
 
 impl ControlCapabilities for FixedParameters {}
 
-/// A constant window in bytes.
-#[derive(Clone, Debug)]
-pub struct Fixed(f64);
+/// See the module.
+pub type Fixed = Constant<FixedParameters>;
 
-impl WindowRule for Fixed {
-    type Parameters = FixedParameters;
+/// A constant window in bytes, under parameters `P`.
+#[derive(Clone, Debug)]
+pub struct Constant<P>(f64, PhantomData<P>);
+
+impl<P: Parameters + Clone + Debug + Default + PartialEq> WindowRule for Constant<P> {
+    type Parameters = P;
     type Config = Sizes;
 
-    fn config(_: &FixedParameters, sizes: Sizes, _: &Network) -> Sizes {
+    fn config(_: &P, sizes: Sizes, _: &Network) -> Sizes {
         sizes
     }
 
     fn new(sizes: &Sizes, _base_rtt: Time) -> Self {
-        Fixed(sizes.max)
+        Constant(sizes.max, PhantomData)
     }
 
     #[inline]

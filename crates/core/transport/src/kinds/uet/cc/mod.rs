@@ -11,13 +11,15 @@ mod adaptive;
 mod dctcp;
 mod fixed;
 mod nscc;
+mod rccc;
 mod rule;
 mod smartt;
 
 pub use crate::control::{ControlCapabilities, Section};
 pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
 pub use fixed::{Fixed, FixedParameters};
-pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters};
+pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters, QuickAdaptDelay};
+pub use rccc::{Rccc, RcccParameters};
 pub(super) use rule::scaled;
 pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
@@ -74,6 +76,7 @@ window_rules! { $
     smartt Smartt SmarttParameters,
     nscc Nscc NsccParameters,
     fixed Fixed FixedParameters,
+    rccc Rccc RcccParameters,
 }
 
 calls! { pub CongestionControl, WindowRule, CcConfig, self:

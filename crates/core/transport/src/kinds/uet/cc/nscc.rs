@@ -22,6 +22,18 @@ choices! {
         Measured = "measured",
         /// That of the longest pair of the run, for all flows.
         Longest = "longest",
+        /// That of the longest pair of the run at first, then as `measured`.
+        Moving = "moving",
+    }
+}
+
+choices! {
+    /// Delay above which QuickAdapt may fire without a loss.
+    pub enum QuickAdaptDelay {
+        /// Four target delays.
+        Targets = "targets",
+        /// Where switches do not trim, the time to drain a full queue less a base round trip.
+        Queue = "queue",
     }
 }
 
@@ -29,15 +41,23 @@ parameters! {
     /// NSCC.
     pub struct NsccParameters {
         /// Base round trip of a flow.
-        base_rtt: NsccBaseRtt = NsccBaseRtt::Measured, source "Ultra Ethernet's public simulator; longest: Spritz §V-A", Reading;
+        base_rtt: NsccBaseRtt = NsccBaseRtt::Measured, source "Ultra Ethernet's public simulator; longest: Spritz §V-A; moving: UEC 1.0.3, as public briefs have it", Reading;
         /// Target queueing delay in base RTTs. `auto`: 0.75 where switches trim, else 1.
         target_delay: Auto<f64> = Auto::Auto, source "specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator", Expert;
+        /// Delay above which QuickAdapt may fire without a loss.
+        quick_adapt_delay: QuickAdaptDelay = QuickAdaptDelay::Targets, source "Ultra Ethernet's public simulator; queue: UEC 1.0.3, as public briefs have it, four targets at a limit of 5 BDP", Reading;
+        /// Receivers grant credit too (RCCC). Trims at the last hop then leave the window alone.
+        receiver_credit: bool = false, source "UEC 1.0.3, as public briefs have it: optional", Expert;
     }
 }
 
 impl ControlCapabilities for NsccParameters {
     fn takes_longest_rtt(&self) -> bool {
-        self.base_rtt == NsccBaseRtt::Longest
+        self.base_rtt != NsccBaseRtt::Measured
+    }
+
+    fn takes_credit(&self) -> bool {
+        self.receiver_credit
     }
 
     fn check(&self) -> Result<(), SetError> {
@@ -137,10 +157,13 @@ impl WindowRule for Nscc {
             eta: ETA * sizes.payload * a,
             fast: FAST_INCREASE * a,
             trim_sample: network.base_rtt.ps() as f64,
-            quick_adapt_delay: super::rule::scaled(target, QUICK_ADAPT_THRESHOLD),
+            quick_adapt_delay: match parameters.quick_adapt_delay {
+                QuickAdaptDelay::Queue if !network.trimming => network.queue_drain.saturating_sub(network.base_rtt),
+                _ => super::rule::scaled(target, QUICK_ADAPT_THRESHOLD),
+            },
             adjust_bytes: ADJUST_PACKETS * sizes.mtu,
             adjust_period: network.base_rtt,
-            measures_base: parameters.base_rtt == NsccBaseRtt::Measured,
+            measures_base: parameters.base_rtt != NsccBaseRtt::Longest,
             bdp: network.bdp as f64,
         }
     }
@@ -475,6 +498,46 @@ mod tests {
         near(flow.cwnd(), 4100.0);
         other.on_ack(&config, &ack(49, 4100, true, Some(64)));
         assert!(other.cwnd() > 100_000.0);
+    }
+
+    /// n equal senders: 1.75 / n BDP arrive in a period of base round trip and target, the gate is 1.5 / 8 BDP. QuickAdapt
+    /// fires for 10 senders and more.
+    #[test]
+    fn quick_adapt_in_an_incast_fires_from_ten_senders_on() {
+        let base_rtt = Time::from_us(8);
+        let network =
+            Network { base_rtt, bdp: 100_000, trimming: true, nic_rate: Rate::gbps(100), ..Network::default() };
+        let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 150_000.0, beyond_bdp: 0.0, trimmed: 100 };
+        let config = Nscc::config(&NsccParameters::default(), sizes, &network);
+        for senders in 2..40 {
+            let mut flow = Nscc::new(&config, base_rtt);
+            flow.on_ack(&config, &ack(0, 1, true, Some(8)));
+            let achieved = 175_000 / senders;
+            flow.on_progress(achieved);
+            flow.on_nack(&config, &CcLoss { now: Time::from_us(15), bytes: 4100, in_flight: 0 });
+            let expected = if senders >= 10 { (achieved as f64).max(4100.0) } else { 150_000.0 - 4100.0 };
+            near(flow.cwnd(), expected);
+        }
+    }
+
+    #[test]
+    fn base_rtt_moves_from_the_longest_to_the_shortest() {
+        let parameters = NsccParameters {
+            base_rtt: NsccBaseRtt::Moving,
+            quick_adapt_delay: QuickAdaptDelay::Queue,
+            ..NsccParameters::default()
+        };
+        assert!(parameters.takes_longest_rtt());
+        // Without trimming a queue of 5 BDP drains in 5 base round trips; less one are four targets.
+        let network = Network { base_rtt: BASE, bdp: 300_000, queue_drain: BASE * 5, ..Network::default() };
+        let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 450_000.0, beyond_bdp: 0.0, trimmed: 100 };
+        let config = Nscc::config(&parameters, sizes, &network);
+        assert_eq!((config.quick_adapt_delay, config.target), (BASE * 4, BASE));
+        let mut flow = Nscc::new(&config, BASE);
+        near(flow.max(&config), 450_000.0);
+        flow.on_ack(&config, &ack(20, 4100, true, Some(8)));
+        assert_eq!(flow.base_rtt, Time::from_us(8));
+        near(flow.max(&config), 225_000.0);
     }
 
     #[test]
