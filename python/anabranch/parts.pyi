@@ -561,10 +561,16 @@ class Fabric(Part):
     """Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own; further ones are dropped. Default: "2bdp"."""
     ecn: bool | None = None
     """Enables ECN marking by switches. Default: true."""
+    ecn_by_tier: list[bool] | None = None
+    """`ecn` by tier; without `ecn` nothing is marked. Default: []."""
     ecn_kmax: str | None = None
     """RED: bytes in the queue above which every packet is marked. Default: "0.8bdp"."""
+    ecn_kmax_by_tier: Sequence[str] | None = None
+    """`ecn_kmax` by tier. Default: []."""
     ecn_kmin: str | None = None
     """RED: bytes in the queue above which packets may be marked. Default: "0.2bdp"."""
+    ecn_kmin_by_tier: Sequence[str] | None = None
+    """`ecn_kmin` by tier. Default: []."""
     ecn_mark_at: Literal["dequeue", "enqueue"] | None = None
     """Queue operation at which a packet is marked. Default: "dequeue"."""
     ecn_pmax: float | None = None
@@ -575,6 +581,8 @@ class Fabric(Part):
     """Identification of flows by switches. Default: "connection"."""
     ideal_fct: Literal["lone-flow", "rtt-and-bytes", "transmission"] | None = None
     """Definition of a flow's ideal completion time, the divisor of its slowdown. Default: "lone-flow"."""
+    mark_last_hop_trims: bool | None = None
+    """Headers of packets trimmed at a port to a host are marked as such, as by a DSCP per egress port. Default: true."""
     marking: Literal["red", "pi"] | None = None
     """Rule by which packets are marked. Default: "red"."""
     nic_ports: Literal["auto", "by-ev", "free-port"] | None = None
@@ -589,10 +597,12 @@ class Fabric(Part):
     """Duration of a pause. Default: "never"."""
     pi: PiMarking | None = None
     """a probability that a controller moves until the queue is at a reference."""
-    profile: Literal["uet-lossy", "spritz", "roce-irn", "roce-lossless", "conweave-ns3-irn", "conweave-ns3-lossless"] | None = None
+    profile: Literal["uet-lossy", "spritz", "mrc", "uet-1.0.3", "roce-irn", "roce-lossless", "conweave-ns3-irn", "conweave-ns3-lossless"] | None = None
     """A set of defaults."""
     queue_limit: str | None = None
     """Maximum data bytes of a class of a port; a packet that would exceed it is trimmed, or dropped without trimming. Default: "1bdp"."""
+    queue_limit_by_tier: Sequence[str] | None = None
+    """`queue_limit` by tier: of ports to hosts, of the ports of leaves to switches, of those of the second tier, and so on; the last one also of all higher tiers. Default: []."""
     recorded: bool | None = None
     """Peculiarities of the recorded ConWeave runs, which the `conweave-ns3` profiles set. Default: false."""
     reply_paths: Literal["default", "scheme"] | None = None
@@ -607,6 +617,8 @@ class Fabric(Part):
     """Packet that is trimmed. Default: "arrival"."""
     trimmed_class: Literal["control"] | float | None = None
     """Class of trimmed headers. Default: 0.25."""
+    trimmed_limit: str | None = None
+    """Maximum bytes of trimmed headers that wait for their share at a port; auto: its `queue_limit`. Default: "auto"."""
     trimming: bool | None = None
     """Trims a packet that arrives at a full queue to its header. Default: true."""
 
@@ -805,8 +817,12 @@ class Dctcp(Part):
 class Nscc(Part):
     """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
 
-    base_rtt: Literal["measured", "longest"] | None = None
+    base_rtt: Literal["measured", "longest", "moving"] | None = None
     """Base round trip of a flow. Default: "measured"."""
+    quick_adapt_delay: Literal["targets", "queue"] | None = None
+    """Delay above which QuickAdapt may fire without a loss. Default: "targets"."""
+    receiver_credit: bool | None = None
+    """Receivers grant credit too (RCCC). Default: false."""
     target_delay: Literal["auto"] | float | None = None
     """Target queueing delay in base RTTs. Default: "auto"."""
 
@@ -833,7 +849,7 @@ class Uet(Part):
     """Marked packets that are acknowledged at once. Default: "change"."""
     ack_size: str | None = None
     """Bytes of an acknowledgement (ACK or NACK) on the wire. Default: "64B"."""
-    congestion_control: Literal["dctcp", "smartt", "nscc", "none"] | None = None
+    congestion_control: Literal["dctcp", "smartt", "nscc", "none", "rccc"] | None = None
     """Congestion control that sets the window. Default: "nscc"."""
     dctcp: Dctcp | None = None
     """DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."""
@@ -843,6 +859,8 @@ class Uet(Part):
     """Header bytes of a data packet. Default: "64B"."""
     last_hop_trims: Literal["blame", "ignore"] | None = None
     """Feedback to the load balancer on a packet trimmed at its last hop. Default: "blame"."""
+    max_psn_range: Literal["never"] | int | None = None
+    """Maximum of unacknowledged PSNs: no packet is sent this many PSNs or more beyond the first unacknowledged one. Default: "never"."""
     min_rto: str | None = None
     """Minimum of an automatic timeout. Default: "0us"."""
     mtu: str | None = None
@@ -851,7 +869,11 @@ class Uet(Part):
     """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
     rto: str | None = None
     """Retransmission timeout. Default: "auto"."""
-    rto_rule: Literal["fixed", "measured"] | None = None
+    rto_linear: int | None = None
+    """Timeouts in a row of `rto` each before they double (`rto_rule = "doubling"`). Default: 1."""
+    rto_max_exponent: Literal["never"] | int | None = None
+    """Doublings after which the next timeout is an error of the queue pair: its sender stops for good, and its flow never ends (`rto_rule = "doubling"`). Default: "never"."""
+    rto_rule: Literal["fixed", "measured", "doubling"] | None = None
     """Source of the timeout; the minimum of a measured one is `rto`. Default: "fixed"."""
     smartt: Smartt | None = None
     """SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."""

@@ -1,11 +1,14 @@
 //! Thresholds by tier, the last hop, receiver credit and the errors of queue pairs, as deployed fabrics have them.
 
 use crate::common::*;
-use anabranch_backend::Setup;
+use anabranch_backend::{FabricParameters, Setup};
 use anabranch_outcome::{LinkRow, RunResult};
 use anabranch_topology::FaultKind;
-use anabranch_transport::TransportParameters;
-use anabranch_units::Time;
+use anabranch_transport::{
+    Network, TransportParameters,
+    uet::{UetConfig, UetTransport},
+};
+use anabranch_units::{Rate, Time};
 
 fn nscc(setup: &mut Setup, keys: &str) {
     let TransportParameters::Uet(transport) = &mut setup.transport else { panic!("a setup with uet") };
@@ -164,4 +167,25 @@ fn a_queue_pair_in_error_stalls_its_flow() {
     assert_eq!((result.counters.timeouts, result.flows[0].metrics.retransmitted_packets), (Some(9), Some(8)));
     let reason = result.stall_reason.as_ref().expect("a reason");
     assert!(reason.contains("1 flows") && reason.contains("rto_max_exponent"), "{reason}");
+}
+
+/// A plane of 100 Gb/s with 8 us has 100 kB: marks from 20 to 80 kB, trims at 100 kB and at 150 kB at the last hop. Eight
+/// such ports have windows of 1.2 MB.
+#[test]
+fn profiles_have_the_published_thresholds() {
+    for (fabric, marks_at_last_hop) in [(FabricParameters::mrc(), false), (FabricParameters::uec(), true)] {
+        for (tier, limit) in [(0, 150_000), (1, 100_000), (2, 100_000)] {
+            let of = fabric.at_tier(tier);
+            let found = [of.queue_limit, of.ecn_kmin, of.ecn_kmax, of.control_limit].map(|size| size.bytes(100_000));
+            assert_eq!(found, [limit, 20_000, 80_000, 100_000]);
+            assert_eq!(of.ecn, tier > 0 || marks_at_last_hop);
+        }
+    }
+    let network = Network { base_rtt: Time::from_us(8), bdp: 800_000, trimming: true, ..Network::default() };
+    let network = Network { longest: (network.base_rtt, network.bdp), nic_rate: Rate::gbps(800), ..network };
+    let config = UetConfig::new(&UetTransport::mrc(), &network);
+    assert_eq!((config.window, config.rto.ps(), config.max_psn_range), (1_200_000, 262_144_000, 1024));
+    // T, 7 times linear, then 2 T.
+    assert_eq!((config.doubling, config.ack_every), (Some((7, None)), 4));
+    assert_eq!(UetConfig::new(&UetTransport::uec(), &network).doubling, Some((1, None)));
 }
