@@ -21,8 +21,6 @@ pub struct Departure {
     pub ack_request: bool,
     /// Time since the flow's previous packet; `None` for the first.
     pub gap: Option<Time>,
-    /// Credit that the sender requests, in bytes since its start; 0 where there is no credit.
-    pub demand: u64,
     /// Earliest time at which pacing and the scheme let it leave; the packet waited for the line from then on.
     pub ready_at: Time,
 }
@@ -59,11 +57,14 @@ pub trait Egress<T> {
         Time::ZERO
     }
 
-    /// Returns the number of open flows that share the line.
+    /// Returns the number of open flows that share the line, where packets request credit; 0: they do not.
     #[inline]
-    fn open_flows(&self) -> u32 {
-        1
+    fn sharing_credit(&self) -> u32 {
+        0
     }
+
+    /// Notes the credit that the next packet requests, in bytes since the start of its flow.
+    fn request_credit(&mut self, _bytes: u64) {}
 
     /// Returns the tag that a packet carries if the scheme has chosen `tag`.
     #[inline]
@@ -305,9 +306,11 @@ impl Nic {
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
             let ack_request = requests_ack || segment.retransmission || flow.sender.requests_ack(ready);
             let ready_at = flow.eligible_at.max(flow.held_until);
-            let demand = flow.sender.demand(transport, line.open_flows());
-            let free_at =
-                line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, demand, ready_at }, start);
+            let sharing = line.sharing_credit();
+            if sharing > 0 {
+                request_credit(line, flow, transport, sharing);
+            }
+            let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, ready_at }, start);
             sent = true;
             let is_weighted = !self.quanta.is_empty();
             if is_weighted {
@@ -339,6 +342,12 @@ impl Nic {
         }
         sent
     }
+}
+
+#[cold]
+#[inline(never)]
+fn request_credit<T, L: Egress<T>>(line: &mut L, flow: &Flow<T>, transport: &Transport, sharing: u32) {
+    line.request_credit(flow.sender.demand(transport, sharing));
 }
 
 #[cfg(test)]

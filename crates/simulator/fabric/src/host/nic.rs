@@ -30,8 +30,8 @@ pub(super) struct Nic {
     armed_at: u64,
     /// Next port in turn.
     pub(super) next_port: u32,
-    /// Open flows that it sends.
-    pub(super) open: u32,
+    /// Open flows that it sends and that take credit.
+    pub(super) sharing_credit: u32,
 }
 
 impl Nic {
@@ -62,7 +62,9 @@ pub(super) struct NicEgress<'a, 'p> {
     pub(super) port: PortId,
     /// Paused data classes, one bit each.
     pub(super) paused: u8,
-    pub(super) open_flows: u32,
+    /// Open flows that take credit, and the bytes that the next packet requests.
+    pub(super) sharing_credit: u32,
+    pub(super) request: u64,
     pub(super) schemes: &'a mut [Balancer<registry::Host>],
     pub(super) gaps: &'a mut Gaps,
     pub(super) sent: &'a mut FlowTable<Sent>,
@@ -96,8 +98,12 @@ impl Egress<Sending> for NicEgress<'_, '_> {
     }
 
     #[inline]
-    fn open_flows(&self) -> u32 {
-        self.open_flows
+    fn sharing_credit(&self) -> u32 {
+        self.sharing_credit
+    }
+
+    fn request_credit(&mut self, bytes: u64) {
+        self.request = bytes;
     }
 
     #[inline]
@@ -139,8 +145,8 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             balancer: flow.balancer,
         };
         ports.fill(id, packet);
-        if departure.demand > 0 {
-            ports.queues.packets.set_demand(id, departure.demand);
+        if self.sharing_credit > 0 {
+            ports.queues.packets.set_demand(id, self.request);
         }
         let (next, end) = if self.ports.is_none() {
             ports.start(self.port, id, start);
@@ -187,7 +193,7 @@ impl Nics {
                     turns: Turns::new(fabric.classes, quanta, plan.data_overhead),
                     armed_at: u64::MAX,
                     next_port: 0,
-                    open: 0,
+                    sharing_credit: 0,
                 })
                 .collect(),
             down: [0; 2].map(|_| vec![DownPorts::default(); if plan.planes > 1 { plan.hosts as usize } else { 0 }]),
@@ -305,7 +311,7 @@ impl Nics {
     fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
         let Nics { nics, schemes, flows, sent, counters, .. } = self;
-        let Nic { turns, open: open_flows, .. } = &mut nics[host.at()];
+        let Nic { turns, sharing_credit, .. } = &mut nics[host.at()];
         turns.promote(flows, plan, time);
         if let Some(id) = cx.ports.queues.take(port, start) {
             let packet = &mut cx.ports[id];
@@ -316,8 +322,9 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let (gaps, open_flows) = (&mut counters.gaps, *open_flows);
-        let mut line = NicEgress { cx, port, paused, open_flows, schemes, gaps, sent, free: u32::MAX, ports: None };
+        let (gaps, sharing_credit) = (&mut counters.gaps, *sharing_credit);
+        let (request, free, ports) = (0, u32::MAX, None);
+        let mut line = NicEgress { cx, port, paused, sharing_credit, request, schemes, gaps, sent, free, ports };
         let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
@@ -326,8 +333,9 @@ impl Nics {
     }
 
     /// Opens a flow.
-    pub(super) fn open(&mut self, flow: SenderFlow) -> Slot {
-        self.nics[flow.of.src.at()].open += 1;
+    pub(super) fn open(&mut self, plan: &Plan<'_>, flow: SenderFlow) -> Slot {
+        let takes_credit = plan.transports.of(flow.of.transport).credit_window().is_some();
+        self.nics[flow.of.src.at()].sharing_credit += u32::from(takes_credit);
         Slot(self.flows.insert(flow) as u32)
     }
 
@@ -378,12 +386,13 @@ impl Nics {
         self.nics[host.at()].turns.enter(slot.0, flow, transport, Time::from_ps(cx.now));
     }
 
-    pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {
+    pub(super) fn close(&mut self, plan: &Plan<'_>, slot: Slot) -> SenderFlow {
         let flow = self.flows.remove(slot.at());
         let Sending { src: host, balancer, .. } = flow.of;
         self.schemes[host.at()][usize::from(balancer)].close(flow.scheme_slot());
         self.nics[host.at()].turns.leave(slot.0, &flow);
-        self.nics[host.at()].open -= 1;
+        let takes_credit = plan.transports.of(flow.of.transport).credit_window().is_some();
+        self.nics[host.at()].sharing_credit -= u32::from(takes_credit);
         flow
     }
 

@@ -132,8 +132,9 @@ impl Nics {
         nic.turns.promote(flows, plan, time);
         let schemes = &mut schemes[host.at()];
         let mut ports = NicPortsNow { usable, room, next_room, remote: &down[1], next: &mut nic.next_port };
-        let (port, open_flows, gaps, ports) = (plan.nic(host), nic.open, &mut counters.gaps, Some(&mut ports));
-        let mut line = NicEgress { cx, port, paused: 0, open_flows, schemes, gaps, sent, free, ports };
+        let (port, sharing_credit, request, gaps, ports) =
+            (plan.nic(host), nic.sharing_credit, 0, &mut counters.gaps, Some(&mut ports));
+        let mut line = NicEgress { cx, port, paused: 0, sharing_credit, request, schemes, gaps, sent, free, ports };
         if let Some(slot) = nic.turns.serve(flows, plan, &mut line, time, time) {
             self.arm_timer(cx, Slot(slot));
         }

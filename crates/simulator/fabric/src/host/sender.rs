@@ -114,7 +114,7 @@ impl Senders {
             nics.schemes[src.at()][usize::from(balancer)].scheme_mut().record_changes(scheme_slot);
         }
         let flow = Flow::new(sender, number.0, scheme_slot, time, sending).in_class(class);
-        let slot = nics.open(flow);
+        let slot = nics.open(plan, flow);
         *self.slots.at_mut(number.0) = slot;
         nics.sent.at_mut(number.0).started = cx.now;
         if down != 0 {
@@ -197,7 +197,7 @@ impl Senders {
 
     fn close(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, slot: Slot, completed_at: Option<u64>) {
         let (plan, now) = (cx.plan, cx.now);
-        let flow = nics.close(slot);
+        let flow = nics.close(plan, slot);
         let Sending { flow: number, src: host, balancer, watch, .. } = flow.of;
         cx.nics.close(host, flow.of.pairs);
         let (retransmitted, path_switches) = (flow.sender.retransmitted(), flow.path_switches());

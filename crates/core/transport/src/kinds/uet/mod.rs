@@ -3,7 +3,7 @@
 
 pub mod cc;
 mod config;
-mod credit;
+mod limits;
 mod parameters;
 mod receiver;
 mod sender;

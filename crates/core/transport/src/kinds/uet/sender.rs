@@ -3,7 +3,7 @@
 use super::{
     FIRST_OF_STREAM, FIRST_SPAN, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
-    credit::Credit,
+    limits::{Credit, SendLimits},
 };
 use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
 use anabranch_units::{Rate, Time};
@@ -36,8 +36,6 @@ struct RoundTrips {
     deviation: Time,
     /// Doublings since the last acknowledgement.
     backoff: u32,
-    /// There were too many: the queue pair is in error.
-    has_failed: bool,
     /// Time of the last doubling; packets sent before it belong to the same timeout.
     doubled: Time,
 }
@@ -108,8 +106,8 @@ pub struct UetSender {
     queue: VecDeque<u64>,
     cc: CongestionControl,
     retransmitted: u64,
-    /// Credit of the receiver; `None`: the window alone decides.
-    credit: Option<Box<Credit>>,
+    /// `None`: the window alone decides.
+    limits: Option<Box<SendLimits>>,
 }
 
 impl UetSender {
@@ -214,13 +212,31 @@ impl UetSender {
         (self.packets - self.next_psn + u64::from(self.lost)) * (config.mtu + config.header)
     }
 
+    fn credit(&mut self) -> Option<&mut Credit> {
+        self.limits.as_mut().and_then(|limits| limits.credit.as_mut())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spend(&mut self, bytes: u64) {
+        if let Some(credit) = self.credit() {
+            credit.spend(bytes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_within_limits(&self) -> bool {
+        self.limits.as_ref().is_none_or(|limits| limits.allow(self.lost > 0, self.next_psn - self.cumulative))
+    }
+
     /// Stops for good.
     #[cold]
     fn fail(&mut self) {
-        (self.round_trips.has_failed, self.lost, self.in_flight) = (true, 0, 0);
+        (self.lost, self.in_flight) = (0, 0);
         self.queue.clear();
         self.ring.fill(Slot::default());
-        self.credit = Some(Box::new(Credit::none()));
+        self.limits = Some(SendLimits::failed());
     }
 
     #[inline]
@@ -416,7 +432,7 @@ impl Sending for UetSender {
             queue: VecDeque::new(),
             cc,
             retransmitted: 0,
-            credit: config.takes_credit.then(|| Box::new(Credit::new(config.window))),
+            limits: SendLimits::new(config),
         }
     }
 
@@ -434,7 +450,7 @@ impl Sending for UetSender {
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> AckOutcome {
-        if let Some(credit) = &mut self.credit {
+        if let Some(credit) = self.credit() {
             credit.end_speculation();
         }
         if !reply.nack {
@@ -469,8 +485,10 @@ impl Sending for UetSender {
 
     #[inline]
     fn ready(&self, config: &UetConfig) -> bool {
-        let is_last = self.next_psn == self.packets || self.next_psn - self.cumulative >= config.max_psn_range;
-        if self.lost == 0 && is_last || self.credit.as_ref().is_some_and(|credit| !credit.any()) {
+        if self.lost == 0 && self.next_psn == self.packets {
+            return false;
+        }
+        if self.limits.is_some() && !self.is_within_limits() {
             return false;
         }
         // Lost packets count as full: only a flow's last packet is shorter, and it can wait.
@@ -510,8 +528,8 @@ impl Sending for UetSender {
         }
         let wire = u64::from(segment.payload) + config.header;
         self.in_flight += wire;
-        if let Some(credit) = &mut self.credit {
-            credit.spend(wire);
+        if self.limits.is_some() {
+            self.spend(wire);
         }
         *self.slot(segment.psn) =
             Slot { sent_at: now, tag, state: State::InFlight, is_retransmitted: segment.retransmission };
@@ -523,8 +541,8 @@ impl Sending for UetSender {
     fn deadline(&self, config: &UetConfig) -> Option<Time> {
         if self.in_flight == 0 {
             // A grant may have been lost.
-            let starved = self.credit.as_ref().is_some_and(|credit| !credit.any()) && self.backlog(config) > 0;
-            return (starved && !self.is_failed()).then(|| self.last_sent.saturating_add(self.rto));
+            let is_starved = self.limits.as_ref().is_some_and(|limits| limits.is_starved());
+            return (is_starved && self.backlog(config) > 0).then(|| self.last_sent.saturating_add(self.rto));
         }
         let timeout = self.oldest.saturating_add(self.rto);
         let tail = if config.measures_rto { self.tail_deadline() } else { None };
@@ -558,8 +576,8 @@ impl Sending for UetSender {
             timed_out(psn, slot.tag);
         }
         self.cwnd = self.cc.cwnd();
-        if let Some(credit) = &mut self.credit
-            && (is_starved || last_lost.is_some())
+        if (is_starved || last_lost.is_some())
+            && let Some(credit) = self.credit()
         {
             // The next packet requests more.
             credit.allow_packet();
@@ -605,19 +623,19 @@ impl Sending for UetSender {
 
     #[inline]
     fn demand(&self, config: &UetConfig, active: u32) -> u64 {
-        let Some(credit) = &self.credit else { return 0 };
+        let Some(credit) = self.limits.as_ref().and_then(|limits| limits.credit.as_ref()) else { return 0 };
         let packet = config.mtu + config.header;
         credit.demand(self.backlog(config).min(config.window).min(self.cwnd + packet), packet, active)
     }
 
     fn on_grant(&mut self, config: &UetConfig, granted: u64) {
-        if let Some(credit) = &mut self.credit {
+        if let Some(credit) = self.credit() {
             credit.grant(granted, config.window);
         }
     }
 
     fn is_failed(&self) -> bool {
-        self.round_trips.has_failed
+        self.limits.as_ref().is_some_and(|limits| limits.has_failed)
     }
 
     #[inline]

@@ -1,4 +1,38 @@
-//! Credit of a sender (RCCC): what its receiver has granted and it has not sent yet.
+//! Limits of a sender beside its window: unacknowledged PSNs, and credit of its receiver (RCCC).
+
+use super::UetConfig;
+
+/// Limits of a sender that has any.
+#[derive(Clone, Debug)]
+pub(super) struct SendLimits {
+    max_psn_range: u64,
+    pub(super) credit: Option<Credit>,
+    /// The queue pair is in error.
+    pub(super) has_failed: bool,
+}
+
+impl SendLimits {
+    pub(super) fn new(config: &UetConfig) -> Option<Box<Self>> {
+        let credit = config.takes_credit.then(|| Credit::new(config.window));
+        let any = credit.is_some() || config.max_psn_range != u64::MAX;
+        any.then(|| Box::new(SendLimits { max_psn_range: config.max_psn_range, credit, has_failed: false }))
+    }
+
+    /// Creates the limits of a sender that sends nothing more.
+    pub(super) fn failed() -> Box<Self> {
+        Box::new(SendLimits { max_psn_range: 0, credit: None, has_failed: true })
+    }
+
+    /// Returns `true` if a packet may leave: a lost one, or the one `span` PSNs beyond the first unacknowledged.
+    pub(super) fn allow(&self, is_lost: bool, span: u64) -> bool {
+        (is_lost || span < self.max_psn_range) && !self.has_failed && !self.is_starved()
+    }
+
+    /// Returns `true` if it waits for credit.
+    pub(super) fn is_starved(&self) -> bool {
+        self.credit.as_ref().is_some_and(|credit| credit.left <= 0)
+    }
+}
 
 /// Credit in bytes on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -16,17 +50,6 @@ impl Credit {
         Credit { left: window as i64, granted: 0, is_speculative: true }
     }
 
-    /// Creates the credit of a sender that sends nothing more.
-    pub(super) fn none() -> Self {
-        Credit { left: i64::MIN / 2, granted: 0, is_speculative: false }
-    }
-
-    #[inline]
-    pub(super) fn any(&self) -> bool {
-        self.left > 0
-    }
-
-    #[inline]
     pub(super) fn spend(&mut self, bytes: u64) {
         self.left -= bytes as i64;
     }
