@@ -76,6 +76,13 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         Err(RunError::Refused(Refusal::new("run.skip", found, help)))
     };
     let mut transports = std::iter::once(&setup.transport).chain(setup.own_transports.values());
+    if transports.clone().any(|transport| transport.takes_credit()) {
+        return Err(RunError::Refused(Refusal::new(
+            "run.skip",
+            "found \"steady\" together with receiver credit, whose grants cannot be skipped",
+            "give `run.skip = \"off\"`, or another `transport.congestion_control`",
+        )));
+    }
     if transports.any(|transport| transport.control().name == "dcqcn") {
         let control = "transport.congestion_control";
         return never_settles("the congestion control `dcqcn`", "its rates follow timers", control);

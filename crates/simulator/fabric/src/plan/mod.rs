@@ -278,7 +278,6 @@ impl<'a> Plan<'a> {
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transports.max_timeout();
         let per_connection = setup.fabric.flow_keys == FlowKeys::Connection;
-        let has_credit = transports.has_credit();
         let hasty = transports.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             setup,
@@ -344,8 +343,7 @@ impl<'a> Plan<'a> {
                 .zip(timeout)
                 .map(|(count, timeout)| timeout.ps().saturating_mul(count)),
             // At least a round trip, and 16 packets, so that queues and windows show in the samples.
-            skip_interval: (setup.limits.skip && !has_credit)
-                .then(|| base_rtt.max(slowest.wire_time(16 * wire_mtu)).ps()),
+            skip_interval: setup.limits.skip.then(|| base_rtt.max(slowest.wire_time(16 * wire_mtu)).ps()),
             window: arrivals(setup),
             links,
             cells,

@@ -156,6 +156,9 @@ fn time_limit_counts_what_was_skipped() {
 
 #[test]
 fn what_measures_packets_or_never_settles_is_refused() {
+    let mut credit = skipping(&setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime"));
+    set_keys(uet(&mut credit), "congestion_control=rccc");
+    assert!(refused(&credit).to_string().contains("receiver credit"));
     let mut setup = skipping(&setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime"));
     setup.measure.attribution = true;
     let error = refused(&setup);
