@@ -458,6 +458,14 @@ mod tests {
     }
 
     #[test]
+    fn receiver_credit_is_refused() {
+        let mut transport = TransportParameters::named("uet").unwrap();
+        transport.parameters_mut().set("congestion_control", &Raw::Text("rccc".into())).unwrap();
+        let error = WireParameters::default().transport(&transport).unwrap_err().to_string();
+        assert!(error.contains("found rccc") && error.contains("without receiver credit"), "{error}");
+    }
+
+    #[test]
     fn conflicting_probe_sizes_are_refused() {
         let transport = TransportParameters::named("uet").unwrap();
         let wire = WireParameters { probe: Bytes(20_000), ..WireParameters::default() };

@@ -259,7 +259,16 @@ pub(crate) fn warnings(
     let has_class = fabric.trimming && fabric.trimmed_class != ControlOr::Control;
     let limit = (fabric.trimmed_limit != (profile.fabric)().trimmed_limit && !has_class)
         .then(|| "[fabric]: `trimmed_limit` has no effect: trimmed headers have no class of their own".to_string());
-    weights.into_iter().chain(class).chain(limit).chain(rules)
+    let defaults = (profile.fabric)();
+    let listed = [
+        ("queue_limit", fabric.queue_limit != defaults.queue_limit, &fabric.queue_limit_by_tier),
+        ("ecn_kmin", fabric.ecn_kmin != defaults.ecn_kmin, &fabric.ecn_kmin_by_tier),
+        ("ecn_kmax", fabric.ecn_kmax != defaults.ecn_kmax, &fabric.ecn_kmax_by_tier),
+    ];
+    let listed = listed.into_iter().filter(|(_, is_given, list)| *is_given && !list.is_empty());
+    let listed: Vec<_> =
+        listed.map(|(key, ..)| format!("[fabric]: `{key}` has no effect with {key}_by_tier")).collect();
+    weights.into_iter().chain(class).chain(limit).chain(listed).chain(rules)
 }
 
 /// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.
