@@ -233,6 +233,11 @@ fn what_was_run_names_the_fabric() {
     }
     let pods = "kind = \"clos\"\npods = 3\nleaves_per_pod = 2\nspines_per_pod = 2\ncores = 2\nhosts_per_leaf = 2";
     says(pods, &["6 leaves, 6 spines and 2 cores (3 pods)".into(), "spines oversubscribed 2:1".into()]);
+    let planes = format!("{pods}\nplanes = 4");
+    says(
+        &planes,
+        &["12 hosts, 4 planes of 6 leaves, 6 spines and 2 cores (3 pods)".into(), "spines oversubscribed 2:1".into()],
+    );
     // Bounds need flows that all take links; inside servers they do not.
     let rails =
         "kind = \"rail-optimised\"\nservers = 8\nrails = 2\nservers_per_pod = 4\nspines = 1\nlinks_per_spine = 1";

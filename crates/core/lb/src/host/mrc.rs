@@ -324,7 +324,7 @@ impl HostScheme for Mrc {
     fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
         let Some(flow) = self.flows.get(slot) else { return false };
         let Some(value) = flow.rotation.find(tag) else { return false };
-        if !flow.probing.open.take_if(|open| open.0 == value).is_some() {
+        if flow.probing.open.take_if(|open| open.0 == value).is_none() {
             return false;
         }
         let blocked = !flow.rotation.has_usable();

@@ -92,7 +92,7 @@ pub(crate) fn at_most_planes(planes: u64) -> Result<(), TopologyError> {
 /// Returns the rate of a link of one of `planes` planes, which share `rate`.
 pub(crate) fn per_plane(key: &str, rate: Rate, planes: u64) -> Result<Rate, TopologyError> {
     at_most_planes(planes)?;
-    if rate.0 % planes != 0 || rate.0 / planes < 1_000_000 {
+    if !rate.0.is_multiple_of(planes) || rate.0 / planes < 1_000_000 {
         let message = format!(
             "`planes` is {planes}, and `{key}` {rate}; a plane has an equal part of it, whole bits per second and at least 1Mbps"
         );

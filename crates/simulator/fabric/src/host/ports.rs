@@ -268,7 +268,7 @@ fn named_plane(cx: &Ctx<'_>, packet: &Packet, ports: u32) -> Option<u32> {
         NicPorts::Hash if ports == 0 => None,
         NicPorts::Hash => {
             let key = anabranch_random::key(cx.plan.flow_key(packet.flow), u64::from(packet.tag), "nic port");
-            let number = (key >> 32) * u64::from(ports.count_ones()) >> 32;
+            let number = ((key >> 32) * u64::from(ports.count_ones())) >> 32;
             let mut left = ports;
             (0..number).for_each(|_| left &= left - 1);
             Some(left.trailing_zeros())
