@@ -153,7 +153,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
             header::ack(&mut out, connection, draws.below(64) as u32, &reply, draws.bits() as u32, Time::ZERO);
         }
         9 => {
-            let probe = ProbeHeader { stream: u32::MAX, tag: 0, transmission: 4, held: Time::ZERO };
+            let probe = ProbeHeader { stream: u32::MAX, tag: 0, transmission: 4, ..ProbeHeader::default() };
             if draws.chance(1, 2) {
                 header::probe(&mut out, connection, &probe, usize::from(PAYLOAD));
             } else {

@@ -132,7 +132,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 tag,
                 transmission: number(draws) as u32,
                 held: time(draws),
-                ecn: number(draws) % 2 == 0,
+                ecn: number(draws).is_multiple_of(2),
             };
             if draws.chance(1, 2) { header::probe(out, ours, &probe, 30) } else { header::echo(out, ours, &probe) }
         }

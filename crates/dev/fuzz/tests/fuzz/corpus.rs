@@ -150,7 +150,7 @@ fn write_binary_seeds() {
     };
     header::data(&mut out, 9, &data);
     write("header", "data", &[&out[..], b"abcd"].concat());
-    let probe = ProbeHeader { stream: 1, tag: 3, transmission: 4, held: time };
+    let probe = ProbeHeader { stream: 1, tag: 3, transmission: 4, held: time, ecn: true };
     header::probe(&mut out, 9, &probe, 64);
     write("header", "probe", &out);
     header::echo(&mut out, 9, &probe);

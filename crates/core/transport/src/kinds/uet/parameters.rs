@@ -164,6 +164,7 @@ impl UetTransport {
         // 1.024 us times 2^8.
         transport.uet.rto = Auto::Value(Time::from_ns(262_144));
         (transport.uet.rto_linear, transport.uet.max_psn_range) = (7, Never::Value(1024));
+        transport.uet.rack = Never::Value(1.0);
         transport
     }
 
