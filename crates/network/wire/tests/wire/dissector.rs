@@ -73,7 +73,7 @@ fn wireshark_reads_every_kind() {
         nack: true,
         last_hop: false,
     };
-    let probe = ProbeHeader { stream: 5, tag: 9, transmission: 4, held: Time::from_ns(80) };
+    let probe = ProbeHeader { stream: 5, tag: 9, transmission: 4, held: Time::from_ns(80), ecn: true };
     let full = written(|out| {
         header::data(out, 0x22, &data);
         out.extend_from_slice(&[7; 100]);
