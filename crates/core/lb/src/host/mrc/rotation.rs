@@ -152,6 +152,20 @@ impl Rotation {
     /// Advances cursor number `cursor` to a value that may be used.
     #[inline]
     fn scan(&mut self, now: Time, free: u32, cursor: usize) -> Option<Tag> {
+        let before = self.rotations;
+        let tag = self.find_next(now, free, cursor);
+        // The order changes between two scans, so that each meets every seat.
+        if self.rotations != before
+            && self.rules.reshuffle > 0
+            && self.rotations.is_multiple_of(u64::from(self.rules.reshuffle))
+        {
+            self.reshuffle();
+        }
+        tag
+    }
+
+    #[inline]
+    fn find_next(&mut self, now: Time, free: u32, cursor: usize) -> Option<Tag> {
         let (count, stride) = (self.seats.len(), self.cursors.len());
         let mut at = usize::from(self.cursors[cursor]);
         let mut restored = None;
@@ -160,9 +174,7 @@ impl Rotation {
             at += stride;
             if at >= count {
                 at -= count;
-                if cursor == 0 {
-                    self.end_rotation();
-                }
+                self.rotations += u64::from(cursor == 0);
             }
             if value == EMPTY {
                 continue;
@@ -200,14 +212,6 @@ impl Rotation {
             self.set(now, value, State::Good);
         }
         Some(self.tag(value))
-    }
-
-    #[inline]
-    fn end_rotation(&mut self) {
-        self.rotations += 1;
-        if self.rules.reshuffle > 0 && self.rotations.is_multiple_of(u64::from(self.rules.reshuffle)) {
-            self.reshuffle();
-        }
     }
 
     /// Shuffles the seats of every plane among themselves.

@@ -275,3 +275,15 @@ fn feedback_on_unknown_values_is_ignored() {
     );
     assert_eq!(states(&mut s), [State::Good; 4]);
 }
+
+/// While any value may be used, a packet finds one, whatever was lost and however the order is shuffled.
+#[test]
+fn a_usable_value_is_always_found() {
+    for reshuffle in [1, 2, 3] {
+        for lost in 0..4 {
+            let mut s = opened(MrcParameters { reshuffle, min_active: Auto::Value(1), ..none() }, &[4], 1);
+            (0..4).filter(|value| *value != lost).for_each(|value| s.on_timeout(Time::ZERO, 0, value));
+            assert_eq!(sent(&mut s, 100), vec![lost; 100]);
+        }
+    }
+}
