@@ -89,7 +89,7 @@ choices! {
         /// The entropy value names the port: the first part of a multi-part one, which has the planes as one tier more; any
         /// other by a hash of it and the flow. A packet whose port is busy waits for it.
         ByEv = "by-ev",
-        /// The next free port in turn takes the next packet, whatever its entropy value.
+        /// The next free port in turn takes the next packet, regardless of its entropy value.
         FreePort = "free-port",
     }
 }
@@ -148,7 +148,7 @@ parameters! {
         /// Maximum bytes of trimmed headers that wait for their share at a port; auto: its `queue_limit`.
         trimmed_limit: Auto<BytesOrBdp> = Auto::Auto, source "UEC 1.0.3, as public briefs have it: 1 BDP of the plane", Expert;
         /// Headers of packets trimmed at a port to a host are marked as such, as by a DSCP per egress port. Without it a trim at
-        /// the last hop looks like any other.
+        /// the last hop is as any other.
         mark_last_hop_trims: bool = true, source "SONiC, SAI and Cumulus: a capability of the switch", Expert;
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";

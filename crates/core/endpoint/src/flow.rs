@@ -23,7 +23,7 @@ pub struct Flow<T> {
     pub(crate) held_until: Time,
     /// [`Time::MAX`]: none is pending.
     timer_at: Time,
-    /// Time of the scheme's next probe, as it last said.
+    /// Time of the scheme's next probe, as last returned.
     probe_at: Time,
     pub(crate) last_tag: Option<Tag>,
     /// [`Time::MAX`]: none has started.
@@ -71,7 +71,7 @@ impl<T> Flow<T> {
     }
 
     /// Handles an ACK. `path_rtt` is the base round trip over the acknowledged packet's path, if known; `measured` its round
-    /// trip, if its time stamp returned; `trim` is the cause of a trimmed packet, `None` if its scheme must not know of it.
+    /// trip, if its time stamp returned; `trim` is the cause of a trimmed packet, `None` if its scheme must not receive it.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn on_ack<S: HostScheme>(
@@ -181,7 +181,7 @@ impl<T> Flow<T> {
         scheme.on_paths_changed(now, self.scheme_slot, dead);
     }
 
-    /// Passes the ports that are down, at either end, to the scheme, which holds the flow no longer.
+    /// Passes the ports that are down, of sender and receiver, to the scheme, which holds the flow no longer.
     pub fn on_ports_changed<S: HostScheme>(&mut self, scheme: &mut S, now: Time, local: u32, remote: u32) {
         self.waits = false;
         scheme.on_ports_changed(now, self.scheme_slot, local, remote);

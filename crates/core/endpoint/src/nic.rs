@@ -45,13 +45,13 @@ pub trait Egress<T> {
         0
     }
 
-    /// Returns the ports that have room for a packet, one bit each.
+    /// Returns the ports that have space for a packet, one bit each.
     #[inline]
     fn free_ports(&self) -> u32 {
         u32::MAX
     }
 
-    /// Returns the earliest time at which another port has room.
+    /// Returns the earliest time at which another port has space.
     #[inline]
     fn port_free_at(&self) -> Time {
         Time::ZERO

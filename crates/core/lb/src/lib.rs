@@ -81,9 +81,9 @@ pub struct Outgoing {
     pub retransmission: bool,
     /// Time at which pacing and window first allowed this packet on an idle NIC.
     pub eligible_at: Time,
-    /// Ports of the NIC that have room for a packet, one bit each; all bits where it has one port.
+    /// Ports of the NIC that have space for a packet, one bit each; all bits where it has one port.
     pub free_ports: u32,
-    /// Earliest time at which another has room.
+    /// Earliest time at which another has space.
     pub port_free_at: Time,
 }
 
@@ -118,7 +118,7 @@ pub struct Probe {
     pub bytes: u32,
 }
 
-/// Cause of a packet's loss, as its sender knows it; a timeout has a call of its own.
+/// Cause of a packet's loss, as its sender has it; a timeout has a call of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// A switch trimmed it.
@@ -201,7 +201,7 @@ pub trait HostScheme {
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
     /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
-    /// Handles the loss of the packet with this tag. Schemes that do not tell causes apart implement [`HostScheme::on_nack`].
+    /// Handles the loss of the packet with this tag. Schemes that treat all causes alike implement [`HostScheme::on_nack`].
     #[inline]
     fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
         if cause != Loss::Refused {
@@ -221,7 +221,7 @@ pub trait HostScheme {
     fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
         None
     }
-    /// Returns the time at which it must be asked for probes again, acknowledgements or not; [`Time::MAX`]: never.
+    /// Returns the time at which it must be polled for probes again, acknowledgements or not; [`Time::MAX`]: never.
     #[inline]
     fn probe_at(&self, _slot: u32) -> Time {
         Time::MAX

@@ -69,9 +69,9 @@ parameters! {
         affects: Affects = Affects::All, source "specification 12.6", Expert;
         /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
-        /// Time until a NIC with a port per plane knows that the link of a port is down, and sends nothing there, or up again.
+        /// Time until a NIC with a port per plane detects that the link of a port is down, and sends nothing there, or up again.
         port_detect: Never<Time> = Never::Value(Time::ZERO), source "ours", Expert;
-        /// Time from then on until its peers know, and send nothing to that port.
+        /// Time from then on until its peers have been notified, and send nothing to that port.
         peer_detect: Never<Time> = Never::Value(Time::ZERO), source "MRC 1.0 (OCP), as public summaries have it: a message at once", Expert;
         /// New rate, for link-degrade.
         rate: Option<Rate> = None, source "PRIME §IV-A2";
@@ -180,7 +180,7 @@ pub struct Fault {
     pub data_only: bool,
     /// Time at which the forwarding tables change; `None`: never.
     pub detect_at: Option<Time>,
-    /// Times at which NICs know of their own ports, with several planes, and of those of their peers; `None`: never.
+    /// Times at which NICs detect changes of their own ports, with several planes, and of their peers'; `None`: never.
     pub port_detect_at: [Option<Time>; 2],
 }
 

@@ -16,7 +16,7 @@ enum Turn {
     Idle,
 }
 
-/// A sender as its receiver's pacer knows it; all in bytes on the wire since its start.
+/// A sender as its receiver's pacer has it; all in bytes on the wire since its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreditSource {
     granted: u64,

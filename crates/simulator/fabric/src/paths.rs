@@ -66,7 +66,7 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
 /// Returns per path from `src` to `dst` whether it is known to be dead; empty: none is. Paths are numbered by entropy
 /// value, or by index in the list of guided paths.
 ///
-/// `down` are the ports that are known to be down at either end, one bit per plane.
+/// `down` are the ports that are known to be down at sender or receiver, one bit per plane.
 pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32, down: u32) -> Vec<bool> {
     let reports = plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths();
     let down = if reports { down } else { 0 };

@@ -20,9 +20,9 @@ pub(crate) const ABOUT: About = About {
     summary: "MRC: rotates over active entropy values, skips congested ones for a turn, withdraws broken ones until probes succeed",
     source: "MRC 1.0 (OCP), as public summaries have it; arXiv 2605.04333",
     description: "A flow has a random subset of the paths, as many of every plane: active ones, in a shuffled rotation, and \
-        backups. A marked or trimmed value is skipped once: the packet that meets it takes the next one, and the value \
+        backups. A marked or trimmed value is skipped once: the packet whose turn it is takes the next one, and the value \
         counts as good again. A value with a loss (a gap, a timeout) is withdrawn; a backup of its plane takes its place, \
-        and it returns as a backup after three probes with replies. `min_active` values stay, whatever is lost. Trims at \
+        and it returns as a backup after three probes with replies. `min_active` values stay, regardless of losses. Trims at \
         the last hop, round trips and reordering change nothing.",
 };
 
@@ -68,7 +68,7 @@ parameters! {
         min_active: Auto<u32> = Auto::Auto, source "MRC 1.0: ev_min_active; a quarter in its examples", Expert;
         /// Time for which a congested value is skipped: one turn, the rest of the rotation, or a time.
         skip: OnceOr<RotationOr<Time>> = OnceOr::Once, source "MRC 1.0: one turn; summaries disagree on the rest", Reading;
-        /// A packet makes all skipped values that it meets good again, not only the first.
+        /// A packet makes all skipped values that it passes good again, not only the first.
         restores_all: bool = false, source "MRC 1.0: at most one value per packet", Reading;
         /// Order in which the planes take turns.
         planes: MrcPlanes = MrcPlanes::Rotation, source "arXiv 2605.04333; `equal` is ours", Expert;

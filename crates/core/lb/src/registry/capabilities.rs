@@ -68,7 +68,7 @@ pub trait SchemeCapabilities {
         true
     }
 
-    /// Returns `true` if a host scheme names no port without room ([`crate::Outgoing::free_ports`]).
+    /// Returns `true` if a host scheme names no port without space ([`crate::Outgoing::free_ports`]).
     fn heeds_ports(&self) -> bool {
         false
     }

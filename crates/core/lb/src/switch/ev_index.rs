@@ -31,7 +31,7 @@ choices! {
         /// The uplink of that position; packets of a dead one are spread over the live ones by a hash of source,
         /// destination, flow and value, as by resilient ECMP. Hosts are not notified: all values still work.
         Hash = "hash",
-        /// The uplink of that position, dead or alive: tables never change, whatever `detect_after` says (MRC).
+        /// The uplink of that position, dead or alive: tables never change, regardless of `detect_after` (MRC).
         Static = "static",
     }
 }

@@ -45,7 +45,7 @@ impl Nic {
 pub(crate) struct Nics {
     /// Per host; unused for hosts of other partitions.
     pub(super) nics: Vec<Nic>,
-    /// Per host, its ports that are down as it knows, and as its peers know.
+    /// Per host, its ports that are down as it has detected, and as its peers have been notified.
     pub(super) down: [Vec<DownPorts>; 2],
     /// Per host and load balancer; none for hosts of other partitions.
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,

@@ -121,7 +121,7 @@ impl Nics {
             cx.ports.free_at(port) <= start && !cx.ports.queues.can_send(port)
         });
         let free = free.fold(0, |free, plane| free | 1 << plane) & usable.local;
-        // A port has room while one packet at most waits for it.
+        // A port has space while one packet at most waits for it.
         let has_room = |plane: &u32| cx.ports.port(plan.nic_in(host, *plane)).waiting_bytes < 2 * plan.wire_mtu as u32;
         let room = (0..plan.planes).filter(has_room).fold(0, |room, plane| room | 1 << plane) & usable.local;
         let is_full = |plane: &u32| usable.local & !room >> plane & 1 == 1;
@@ -207,7 +207,7 @@ impl Nics {
         planes > 1 && self.flows.iter().any(|(_, flow)| self.down[0][flow.of.src.at()].ports() == all)
     }
 
-    /// Returns the ports that are down at the ends of a flow, as far as the sender knows.
+    /// Returns the ports that are down at the ends of a flow, as far as the sender has been notified.
     pub(super) fn down_between(&self, src: u32, dst: u32) -> u32 {
         self.down[0][src as usize].ports() | self.down[1][dst as usize].ports()
     }
@@ -217,7 +217,7 @@ impl Nics {
 #[derive(Debug)]
 pub(super) struct NicPortsNow<'a> {
     usable: Usable,
-    /// Those that have room for a packet, one bit each, and the earliest time at which another has.
+    /// Those that have space for a packet, one bit each, and the earliest time at which another has.
     pub(super) room: u32,
     pub(super) next_room: Time,
     remote: &'a [crate::plan::DownPorts],
@@ -226,7 +226,7 @@ pub(super) struct NicPortsNow<'a> {
 
 impl NicEgress<'_, '_> {
     /// Starts a data packet at its port, or queues it there while the port is busy. Returns the earliest time at which a port
-    /// is free after `start`, since every packet chooses anew; and the end of the packet's transmission, or of a queued one
+    /// is free after `start`, since every packet chooses again; and the end of the packet's transmission, or of a queued one
     /// `start`.
     pub(super) fn start_in_plane(&mut self, id: PacketId, start: u64) -> (u64, u64) {
         let cx = &mut *self.cx;
@@ -255,7 +255,7 @@ impl NicEgress<'_, '_> {
     }
 }
 
-/// Returns the ports of both ends, or where none is left, those of the sender.
+/// Returns the ports of sender and receiver, or where none is left, those of the sender.
 fn allowed(local: u32, remote: u32) -> u32 {
     if local & !remote != 0 { local & !remote } else { local }
 }

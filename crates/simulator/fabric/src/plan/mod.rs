@@ -66,7 +66,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) port_changes: Vec<PortChange>,
     /// Bytes of data at a port of a NIC with several above which the flows are not served.
     pub(crate) nic_queue: u32,
-    /// No scheme names a port without room, so that a full one does not hold up the others.
+    /// No scheme names a port without space, so that a full one does not hold up the others.
     pub(crate) heeds_ports: bool,
     pub(crate) is_guided_or_has_planes: bool,
     /// Per switch, the rate of its fastest link to another switch; zero: it has none.

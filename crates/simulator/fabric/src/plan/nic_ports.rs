@@ -34,7 +34,7 @@ impl NicPorts {
     }
 }
 
-/// A host's port goes down or comes up, as its NIC or its peers know.
+/// A host's port goes down or comes up, as its NIC or its peers have it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortChange {
     /// Picoseconds.

@@ -59,7 +59,7 @@ fn limits_and_marks_follow_the_tier_of_the_port() {
     assert_eq!(run(&all).fingerprint, run(&one).fingerprint);
 }
 
-/// Switches that do not tell trims at the last hop apart: a host that ignores those takes them as any others.
+/// Switches that mark no trims at the last hop: a host that ignores those takes them as any others.
 #[test]
 fn unmarked_trims_of_the_last_hop_are_like_any_other() {
     let of = |rule: &str, marks: bool| {

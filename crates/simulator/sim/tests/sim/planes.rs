@@ -67,8 +67,8 @@ fn a_short_last_packet_counts_only_alone_in_its_round() {
     }
 }
 
-/// One port of eight down at one end leaves 7/8; different ones at both ends 6/8, the same one 7/8; a leaf down 7/8 for
-/// its hosts. No packet is lost, since both ends know.
+/// One port of eight down at one end leaves 7/8; different ones at sender and receiver 6/8, the same one 7/8; a leaf down 7/8 for
+/// its hosts. No packet is lost, since sender and receiver are notified.
 #[test]
 fn ports_that_are_down_leave_their_part() {
     let (own, other, same) = ("host0-p2.leaf0", "host2-p5.leaf1", "host2-p2.leaf1");

@@ -1,4 +1,4 @@
-//! Entropy-value profiles of MRC: which values a flow may use, and what their fields say.
+//! Entropy-value profiles of MRC: which values a flow may use, and the meaning of their fields.
 
 use super::MrcParameters;
 use crate::registry::Invalid;

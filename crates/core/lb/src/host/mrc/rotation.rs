@@ -38,7 +38,7 @@ pub(super) struct Rules {
     pub(super) restores_all: bool,
     pub(super) by_plane: bool,
     pub(super) reshuffle: u32,
-    /// Values that stay, whatever is lost.
+    /// Values that stay, regardless of losses.
     pub(super) least: u32,
 }
 
@@ -154,7 +154,7 @@ impl Rotation {
     fn scan(&mut self, now: Time, free: u32, cursor: usize) -> Option<Tag> {
         let before = self.rotations;
         let tag = self.find_next(now, free, cursor);
-        // The order changes between two scans, so that each meets every seat.
+        // The order changes between two scans, so that each passes every seat.
         if self.rotations != before
             && self.rules.reshuffle > 0
             && self.rotations.is_multiple_of(u64::from(self.rules.reshuffle))
@@ -190,7 +190,7 @@ impl Rotation {
             };
             let (tag, is_skipped) = (path.tag, path.state == State::Skipped);
             if is_skipped && !is_over {
-                // Good for the next packet that meets it, not for this one.
+                // Good for the next packet that reaches it, not for this one.
                 if restored.is_none() || self.rules.restores_all {
                     if self.rules.skip == OnceOr::Once {
                         self.set(now, value, State::Good);

@@ -113,7 +113,7 @@ fn other_lengths_of_a_skip() {
     mark(&mut s, 1);
     let mut at = |now| send_at(&mut s, now).unwrap();
     assert_eq!([0.0, 0.0, 0.0, 1.0, 1.9, 2.0, 2.0, 2.0, 2.0].map(&mut at), [0, 2, 3, 0, 2, 3, 0, 1, 2]);
-    // All at once: the packet that meets A and B makes both good.
+    // All at once: the packet that passes A and B makes both good.
     let mut s = four(MrcParameters { restores_all: true, ..none() });
     mark(&mut s, 0);
     mark(&mut s, 1);
@@ -276,7 +276,7 @@ fn feedback_on_unknown_values_is_ignored() {
     assert_eq!(states(&mut s), [State::Good; 4]);
 }
 
-/// While any value may be used, a packet finds one, whatever was lost and however the order is shuffled.
+/// While any value may be used, a packet finds one, for all losses and orders.
 #[test]
 fn a_usable_value_is_always_found() {
     for reshuffle in [1, 2, 3] {

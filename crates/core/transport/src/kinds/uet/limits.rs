@@ -54,7 +54,7 @@ impl Credit {
         self.left -= bytes as i64;
     }
 
-    /// The first reply ends the first window, whatever is left of it.
+    /// The first reply ends the first window, and what is left of it.
     pub(super) fn end_speculation(&mut self) {
         if std::mem::take(&mut self.is_speculative) {
             self.left = self.left.min(0);
