@@ -83,6 +83,8 @@ impl Hosts {
         if flow == FlowId::PACER {
             if let Some(grant) = self.receivers.grant(cx, host) {
                 let id = cx.ports.place();
+                // No packet's arrival is its cause.
+                cx.arrival = u32::MAX;
                 self.nics.send_control(cx, host, id, grant);
             }
             return;
