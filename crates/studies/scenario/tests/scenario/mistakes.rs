@@ -135,20 +135,6 @@ kind = "permutation"
 size = "64KiB"
 "#;
 
-const UET: &str = r#"
-name = "uet"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 2
-[load_balancer]
-scheme = "ops"
-[[workload]]
-kind = "permutation"
-size = "64KiB"
-"#;
-
 #[test]
 fn keys_without_effect_are_named() {
     let warnings = |changes: &[&str]| read(ROCE, changes).unwrap().warnings().join("\n");
@@ -165,7 +151,7 @@ fn keys_without_effect_are_named() {
     ]);
     assert_eq!(marks, "[fabric]: `ecn_kmin` has no effect with marking = \"pi\"");
     assert_eq!(warnings(&["fabric.pi.integral=1.0"]), "[fabric]: `pi` has no effect with marking = \"red\"");
-    let uet = |changes: &[&str]| read(UET, changes).unwrap().warnings().join("\n");
+    let uet = |changes: &[&str]| read(GOOD, changes).unwrap().warnings().join("\n");
     assert_eq!(
         uet(&["transport.rto_linear=3"]),
         "[transport]: `rto_linear` has no effect without rto_rule = \"doubling\""
@@ -174,7 +160,7 @@ fn keys_without_effect_are_named() {
     let lists = uet(&["fabric.queue_limit=2bdp", "fabric.queue_limit_by_tier=[\"3bdp\"]"]);
     assert_eq!(lists, "[fabric]: `queue_limit` has no effect with queue_limit_by_tier");
     // One value for all replaces the list of a profile.
-    let one = read(UET, &["fabric.profile=mrc", "fabric.queue_limit=2bdp"]).unwrap();
+    let one = read(GOOD, &["fabric.profile=mrc", "fabric.queue_limit=2bdp"]).unwrap();
     assert!(one.warnings().is_empty() && one.fabric.queue_limit_by_tier.is_empty());
     // A scenario with every default filled in has no warnings.
     for changes in
