@@ -436,6 +436,31 @@ fn link_up_without_link_down_warns() {
     }
 }
 
+/// Static tables ignore a detection, other tables do not; a denylist needs values that name paths.
+#[test]
+fn faults_that_no_load_balancer_heeds_are_named() {
+    let folder = Folder::new("inputs-unheeded");
+    for (scheme, fault, expected) in [
+        ("mrc", "kind = \"link-down\"\ndetect_after = \"1us\"", Some("these switches keep their tables")),
+        ("mrc", "kind = \"link-down\"", None),
+        ("prime", "kind = \"link-down\"\ndetect_after = \"1us\"", None),
+        ("reps", "kind = \"path-deny\"", Some("no host here can deny a path")),
+        ("mrc", "kind = \"path-deny\"", None),
+        ("prime", "kind = \"path-deny\"", None),
+    ] {
+        let text = format!(
+            "[load_balancer]\nscheme = \"{scheme}\"\n[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n\
+             [[fault]]\nlinks = [\"leaf0-spine1\"]\n{fault}\n"
+        );
+        folder.file("f.toml", &scenario(&text));
+        let output = stderr(&folder.ok(&["check", "f.toml"]));
+        match expected {
+            Some(words) => assert!(output.contains(words), "{scheme}, {fault}: {output}"),
+            None => assert!(!output.contains("[[fault]] 1"), "{scheme}, {fault}: {output}"),
+        }
+    }
+}
+
 #[test]
 fn unwritable_standard_output_is_an_error() {
     let folder = Folder::new("inputs-full");

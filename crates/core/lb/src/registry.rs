@@ -240,11 +240,12 @@ switch_schemes! {
 }
 
 impl HostParameters {
-    /// Checks that the scheme can encode the paths of these uplinks per tier; else every packet would carry tag 0.
+    /// Checks that the scheme can encode the paths of these uplinks per tier, else every packet would carry tag 0; `planes` as in
+    /// [`PathSpace`](crate::PathSpace).
     ///
     /// # Errors
     /// [`SchemeError::Unfit`].
-    pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
+    pub fn check_uplinks(&self, uplinks: &[u32], planes: u32) -> Result<(), SchemeError> {
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
         let scheme = self.name();
         if self.capabilities().tags() == TagKind::MultiPart && uplinks.is_empty() {
@@ -255,9 +256,10 @@ impl HostParameters {
             )));
         }
         if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || PathEncoding::new(uplinks).is_some() {
+            let tiers = if planes > 1 { uplinks.get(1..).unwrap_or_default() } else { uplinks };
             return self
                 .capabilities()
-                .check_paths(uplinks, 1)
+                .check_paths(tiers, planes.max(1))
                 .map_err(|invalid| SchemeError::Invalid { scheme, invalid });
         }
         Err(SchemeError::Unfit(format!(

@@ -200,6 +200,13 @@ fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
             "`detect_after = \"never\"`, or the simulator (`--backend sim`)",
         );
     }
+    if matches!(fault.action, FaultAction::Deny | FaultAction::Allow) {
+        return refused(
+            "kind",
+            "found path-deny or path-allow: no controller notifies the hosts of a testbed",
+            "another kind, or the simulator (`--backend sim`)",
+        );
+    }
     if let FaultAction::Degrade(rate) = fault.action
         && !(MIN_RATE..=MAX_RATE).contains(&rate.0)
     {

@@ -256,11 +256,11 @@ mod tests {
         let message = host.check().unwrap_err().to_string();
         assert_eq!(message, "bitmap: `paths`: found 48, expected a power of two from 2 to 65536");
         let (prime, _) = resolve("prime").unwrap();
-        assert_eq!(prime.check_uplinks(&[64, 64]), Ok(()));
-        let error = |uplinks: &[u32]| prime.check_uplinks(uplinks).unwrap_err().to_string();
+        assert_eq!(prime.check_uplinks(&[64, 64], 1), Ok(()));
+        let error = |uplinks: &[u32]| prime.check_uplinks(uplinks, 1).unwrap_err().to_string();
         assert!(error(&[]).contains("`prime` names uplinks") && error(&[]).contains("reps"), "{}", error(&[]));
         assert!(error(&[256, 256]).contains("topology has 65536 over 2"), "{}", error(&[256, 256]));
-        assert_eq!(host.check_uplinks(&[256, 256]), Ok(()));
+        assert_eq!(host.check_uplinks(&[256, 256], 1), Ok(()));
         let (_, conga) = resolve("conga").unwrap();
         assert_eq!((conga.check_uplinks(&[8]), conga.check_uplinks(&[8, 8])), (Ok(()), Ok(())));
         for uplinks in [&[][..], &[8, 8, 8], &[64, 64]] {

@@ -79,7 +79,7 @@ pub trait SchemeCapabilities {
     }
 
     /// Checks that the values that a host scheme's parameters state lead over paths of a fabric with these uplinks per tier, leaf
-    /// first.
+    /// first, and planes.
     ///
     /// # Errors
     /// [`Invalid`] for the first value that leads nowhere.

@@ -4,7 +4,7 @@ use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Loss, Outgoing,
     PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
     host::testing::flow,
-    registry::{Host, HostParameters, PacketScope, SwitchParameters, TagKind},
+    registry::{Host, HostParameters, PacketScope, SchemeCapabilities, SwitchParameters, TagKind},
     switch::testing::{LEAF, Queues, data},
 };
 use anabranch_units::Time;
@@ -18,11 +18,12 @@ const SHAPES: [&[u32]; 5] = [&[], &[8], &[4, 4], &[3, 5], &[1, 2, 3]];
 enum Event {
     Open { slot: u32, shape: usize, key: u64, dead: u32 },
     Close { slot: u32 },
-    Select { slot: u32 },
+    Select { slot: u32, free: u32 },
     Ack { slot: u32, tag: u32, ecn: bool, rtt: Option<u64>, cumulative: u64, more: u64 },
     Nack { slot: u32, tag: u32, cause: Loss },
     Timeout { slot: u32, tag: u32 },
     Paths { slot: u32, dead: u32 },
+    Ports { slot: u32, down: u32 },
     Poll { slot: u32 },
     Reply { slot: u32, tag: u32, rtt: u64, ecn: bool },
     Wait(u64),
@@ -37,11 +38,12 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (slot.clone(), 0..SHAPES.len(), any::<u64>(), any::<u32>())
             .prop_map(|(slot, shape, key, dead)| Event::Open { slot, shape, key, dead }),
         1 => slot.clone().prop_map(|slot| Event::Close { slot }),
-        20 => slot.clone().prop_map(|slot| Event::Select { slot }),
+        20 => (slot.clone(), any::<u32>()).prop_map(|(slot, free)| Event::Select { slot, free }),
         10 => ack.prop_map(|(slot, tag, ecn, rtt, cumulative, more)| Event::Ack { slot, tag, ecn, rtt, cumulative, more }),
         5 => (slot.clone(), tag.clone(), cause).prop_map(|(slot, tag, cause)| Event::Nack { slot, tag, cause }),
         2 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Timeout { slot, tag }),
         1 => (slot.clone(), any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
+        1 => (slot.clone(), 0u32..16).prop_map(|(slot, down)| Event::Ports { slot, down }),
         4 => slot.clone().prop_map(|slot| Event::Poll { slot }),
         4 => (slot.clone(), tag.clone(), 0..100_000_000u64, any::<bool>())
             .prop_map(|(slot, tag, rtt, ecn)| Event::Reply { slot, tag, rtt, ecn }),
@@ -68,10 +70,16 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
     }
 }
 
+/// Tiers of which the first is taken as planes.
+fn planes(shape: &[u32]) -> u32 {
+    if shape.len() > 1 { shape[0] } else { 1 }
+}
+
 const MAX_PROBES: usize = 64;
 
 /// Returns the host's decisions, with the shape of each flow, and the number of probes, each a decision to send.
-fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
+fn play(host: &mut Host, of: &dyn SchemeCapabilities, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
+    let (tags, heeds) = (of.tags(), of.tags() == TagKind::MultiPart && of.heeds_ports());
     let guided = Arc::new(guided_paths());
     let echo = |tag: u32| if tags == TagKind::Guided { guided.tag(tag % guided.len()) } else { tag };
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
@@ -89,6 +97,7 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                     uplinks,
                     dead: &dead,
                     guided: (key % 5 != 0).then_some(&guided),
+                    planes: planes(uplinks),
                     ..PathSpace::default()
                 };
                 let (dst, size, packets) = ((key % 3) as u32, 1 << 16, 16);
@@ -100,13 +109,20 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                 host.close(slot);
                 shapes[slot as usize] = None;
             }
-            Event::Select { slot } => {
-                let packet = Outgoing { psn: i as u64, retransmission: i % 7 == 0, ..Outgoing::first(4096) };
+            Event::Select { slot, free } => {
+                let free_ports = if free % 3 == 0 { u32::MAX } else { free };
+                let packet =
+                    Outgoing { psn: i as u64, retransmission: i % 7 == 0, free_ports, ..Outgoing::first(4096) };
                 let decision = host.select(now, slot, &packet);
                 if let Decision::Send(tag) | Decision::SendWithAckRequest(tag) = decision {
                     sent_last[slot as usize] = tag;
                 }
-                decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));
+                let shape = shapes[slot as usize].unwrap_or(&[]);
+                if let (Decision::Send(tag), true) = (decision, heeds && planes(shape) > 1) {
+                    let plane = tag & (planes(shape).next_power_of_two() - 1);
+                    assert!(free_ports >> plane & 1 == 1, "plane {plane} of {tag} without space: {free_ports:b}");
+                }
+                decisions.push((decision, shape));
             }
             Event::Ack { slot, tag, ecn, rtt, cumulative, more } => {
                 let rtt = rtt.map(Time::from_ps);
@@ -122,6 +138,7 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'s
                 let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);
                 host.on_paths_changed(now, slot, &dead);
             }
+            Event::Ports { slot, down } => host.on_ports_changed(now, slot, down & 3, down >> 2),
             Event::Poll { slot } => {
                 let mut polled = 0;
                 while let Some(probe) = host.poll_probe(now, slot) {
@@ -150,7 +167,8 @@ proptest! {
         for about in HostParameters::ALL {
             for parameters in super::variants::<HostParameters>(about.name) {
                 let tags = parameters.capabilities().tags();
-                let decisions = play(&mut parameters.build(seed, 1), tags, &events).0;
+                let of = parameters.capabilities();
+                let decisions = play(&mut parameters.build(seed, 1), of, &events).0;
                 for (decision, shape) in &decisions {
                     if let (Decision::Send(tag), TagKind::Guided) = (decision, tags) {
                         let paths = guided_paths();
@@ -167,8 +185,8 @@ proptest! {
                 }
                 // The same again, and beside another host whose events run first.
                 let mut other = parameters.build(seed, 2);
-                play(&mut other, tags, &others);
-                prop_assert_eq!(&play(&mut parameters.build(seed, 1), tags, &events).0, &decisions, "{}", about.name);
+                play(&mut other, of, &others);
+                prop_assert_eq!(&play(&mut parameters.build(seed, 1), of, &events).0, &decisions, "{}", about.name);
             }
         }
     }
@@ -269,7 +287,7 @@ fn random_events_reach_the_probes() {
         let events = lists.new_tree(&mut runner).unwrap().current();
         for parameters in HostParameters::each() {
             let mut host = parameters.build(1, 1);
-            if play(&mut host, parameters.capabilities().tags(), &events).1 > 0 {
+            if play(&mut host, parameters.capabilities(), &events).1 > 0 {
                 probing.insert(parameters.name());
             }
         }

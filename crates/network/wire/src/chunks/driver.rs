@@ -187,11 +187,15 @@ impl<P: ChunkPath> ChunkDriver<P> {
             }
             Posted::Chunk { psn, tag } => self.complete_chunk(completion.at, psn, tag, took),
         }
-        let Some(measured) = self.stream.measured else { return Ok(()) };
-        while let Some(probe) = self.balancer.scheme_mut().poll_probe(completion.at, measured.slot) {
+        self.poll_probes(completion.at);
+        Ok(())
+    }
+
+    fn poll_probes(&mut self, now: Time) {
+        let Some(measured) = self.stream.measured else { return };
+        while let Some(probe) = self.balancer.scheme_mut().poll_probe(now, measured.slot) {
             self.stream.queue_probe(probe);
         }
-        Ok(())
     }
 
     fn complete_chunk(&mut self, now: Time, psn: u64, tag: Tag, took: Option<Time>) {
@@ -234,8 +238,16 @@ impl<P: ChunkPath> ChunkDriver<P> {
         if self.stream.measured.is_none() {
             return self.calibrate();
         }
+        // Without acknowledgements too, where the scheme probes by time.
+        let probe_at = |driver: &Self| driver.stream.measured.map(|of| driver.balancer.scheme().probe_at(of.slot));
+        let now = self.path.now();
+        if probe_at(self).is_some_and(|at| at <= now) {
+            self.poll_probes(now);
+        }
         self.send_probes()?;
-        self.send_chunks()
+        let next = self.send_chunks()?;
+        let probe_at = probe_at(self).filter(|at| *at < Time::MAX);
+        Ok(next.into_iter().chain(probe_at).min())
     }
 
     fn calibrate(&mut self) -> Result<Option<Time>, WireError> {

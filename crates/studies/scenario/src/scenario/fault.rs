@@ -2,7 +2,8 @@
 
 use crate::{Mistakes, ScenarioError, Section, Tree, document};
 use anabranch_backend::Setup;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_lb::registry::TagKind;
+use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_topology::{Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, NodeId, Topology};
 use anabranch_units::Time;
 use anabranch_workload::{FailedSwitch, FileFailure, Flow, FlowSet, Medium};
@@ -76,6 +77,26 @@ pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree)
         ));
     }
     warnings
+}
+
+/// Warns of faults, or of their keys, that no load balancer of `setup` heeds.
+pub(crate) fn unheeded(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -> Vec<String> {
+    let keeps = setup.load_balancers.iter().filter(|b| b.switch.capabilities().keeps_tables()).count();
+    let reads = |tags| matches!(tags, TagKind::MultiPart | TagKind::Guided);
+    let is_read = setup.load_balancers.iter().any(|b| reads(b.host.capabilities().tags()));
+    let of = |(number, fault): (usize, &FaultParameters)| {
+        let is_denial = matches!(fault.kind, FaultKind::PathDeny | FaultKind::PathAllow);
+        let why = match fault.detect_after {
+            Never::Value(_) if keeps > 0 && keeps == setup.load_balancers.len() => {
+                "`detect_after` has no effect: these switches keep their tables (`remap = \"static\"`)"
+            }
+            Never::Value(_) if keeps > 0 => "the tables change for all load balancers, also with `remap = \"static\"`",
+            _ if is_denial && !is_read => "no host here can deny a path: entropy values that are hashed name none",
+            _ => return None,
+        };
+        Some(format!("{}[[fault]] {}: {why}", tree.line_of(&format!("fault[{number}]")), number + 1))
+    };
+    faults.iter().enumerate().filter_map(of).collect()
 }
 
 /// Faults of links that a flow file lists as failed: both directions are down from the start, and tables avoid them.

@@ -585,6 +585,7 @@ impl Scenario {
         };
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
+            .chain(fault::unheeded(&self.faults, setup, &self.tree))
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
             .chain(anabranch_backend::ideal_note(setup))
             .chain(kept)
@@ -618,11 +619,11 @@ impl Scenario {
         let ports = guide.as_ref().map_or(0, |guide| guide.max_ports());
         for balancer in used {
             let planes = balancer.named_planes(self.fabric.nic_ports, topology.planes);
-            let planes = [planes].into_iter().filter(|planes| *planes > 1);
-            let uplinks: Vec<u32> = planes.chain(topology.uplinks.iter().copied()).collect();
+            let named = [planes].into_iter().filter(|planes| *planes > 1);
+            let uplinks: Vec<u32> = named.chain(topology.uplinks.iter().copied()).collect();
             balancer
                 .host
-                .check_uplinks(&uplinks)
+                .check_uplinks(&uplinks, planes)
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| {

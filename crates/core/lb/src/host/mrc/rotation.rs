@@ -306,7 +306,8 @@ impl Rotation {
     /// Counts a reply to the probe of a withdrawn value, which returns after `enough` in a row: skipped, if the probe was marked.
     pub(super) fn on_probe_reply(&mut self, now: Time, value: u16, ecn: bool, enough: u32) {
         let path = &mut self.paths[usize::from(value)];
-        if path.state != State::Withdrawn {
+        // The NIC sends probes of a port that is down over another one.
+        if path.state != State::Withdrawn || self.masked >> path.plane & 1 == 1 {
             return;
         }
         path.successes = path.successes.saturating_add(1);

@@ -3,6 +3,7 @@ use crate::{
     PathSpace, ValueState as State,
     host::testing::{clean, feedback, flow, mark, packet, us},
 };
+use proptest::prelude::*;
 
 /// Four paths in the order 0 1 2 3, which is never shuffled again.
 fn four(parameters: MrcParameters) -> Mrc {
@@ -286,4 +287,44 @@ fn a_usable_value_is_always_found() {
             assert_eq!(sent(&mut s, 100), vec![lost; 100]);
         }
     }
+}
+
+proptest! {
+    /// A GENERATED profile of all uplinks is AUTO: every path of every plane, each once in a rotation.
+    #[test]
+    fn a_profile_of_all_uplinks_is_all_paths(tiers in prop::collection::vec(1u32..6, 1..3), planes in 1u32..5) {
+        let fields = tiers.iter().map(|uplinks| format!("8 0 0xff 0..{}", uplinks - 1)).collect();
+        let parameters = MrcParameters { fields, ..MrcParameters::default() };
+        let uplinks: Vec<u32> = [planes].into_iter().filter(|planes| *planes > 1).chain(tiers).collect();
+        let paths: u32 = uplinks.iter().product();
+        prop_assume!(paths > 1);
+        prop_assert_eq!(crate::registry::HostParameters::Mrc(parameters.clone()).check_uplinks(&uplinks, planes), Ok(()));
+        let rotation = |parameters| {
+            let mut tags = sent(&mut opened(parameters, &uplinks, planes), paths as usize);
+            tags.sort_unstable();
+            tags.dedup();
+            tags
+        };
+        let all = rotation(MrcParameters::default());
+        prop_assert_eq!(all.len(), paths as usize);
+        prop_assert_eq!(rotation(parameters), all);
+    }
+}
+
+#[test]
+fn probes_of_a_port_that_is_down_restore_nothing() {
+    let mut s = planes(MrcPlanes::Rotation);
+    let lost = sent(&mut s, 1)[0];
+    s.on_timeout(Time::ZERO, 0, lost);
+    let mut probes = |down: u32, from: u64, count: u64| {
+        s.on_ports_changed(Time::ZERO, 0, down, 0);
+        for round in from..from + count {
+            let now = Time::from_us(round * 100);
+            let tag = s.poll_probe(now, 0).expect("a probe").tag;
+            s.on_probe_reply(now, 0, tag, us(10.0), false);
+        }
+        s.flows.get(0).unwrap().rotation.state(lost)
+    };
+    assert_eq!(probes(1 << (lost & 3), 0, 5), State::Withdrawn);
+    assert_eq!(probes(0, 5, 3), State::Good);
 }
