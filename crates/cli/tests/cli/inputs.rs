@@ -449,10 +449,9 @@ fn faults_that_no_load_balancer_heeds_are_named() {
         ("prime", "kind = \"path-deny\"", None),
     ] {
         let text = format!(
-            "[load_balancer]\nscheme = \"{scheme}\"\n[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n\
-             [[fault]]\nlinks = [\"leaf0-spine1\"]\n{fault}\n"
+            "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n[[fault]]\nlinks = [\"leaf0-spine1\"]\n{fault}\n"
         );
-        folder.file("f.toml", &scenario(&text));
+        folder.file("f.toml", &scenario(&text).replace("scheme = \"ops\"", &format!("scheme = \"{scheme}\"")));
         let output = stderr(&folder.ok(&["check", "f.toml"]));
         match expected {
             Some(words) => assert!(output.contains(words), "{scheme}, {fault}: {output}"),
