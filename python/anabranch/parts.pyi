@@ -16,7 +16,7 @@ __all__ = [
     "Adversarial", "AllToAll", "Ar", "Bitmap", "Clos", "CoPrime", "CoarseGuided", "Collective",
     "CompareOptions", "Conga", "Conweave", "Dcqcn", "Dctcp", "Dragonfly", "Drill", "Ecmp", "EvIndex",
     "Fabric", "FatTree", "Fault", "Flicr", "Flowbender", "Flowlet", "Hf2t", "Hopper", "Incast", "LeafSpine",
-    "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal", "Mixed", "Nccl",
+    "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal", "Mixed", "Mrc", "Nccl",
     "Nscc", "Ops", "Permutation", "PiMarking", "Plb", "Poisson", "Prime", "QpSpray", "RailOnly",
     "RailOptimised", "Random", "Reps", "Roce", "Rr", "RunOptions", "Servers", "SlimFly", "Smartt",
     "SourceGuided", "SpritzCoarse", "SpritzScout", "SpritzSpray", "TopologyFile", "TrainingRounds",
@@ -777,18 +777,18 @@ class Fault(Part):
     """Share of the switch-to-switch cables (with `directed`, of the directed links), chosen at random. Default: 0.0."""
     jitter: str | None = None
     """How far single packets deviate from the delay at most, evenly spread, for packet-delay; they may overtake each other. Default: "0us"."""
-    kind: Literal["link-down", "link-up", "link-degrade", "switch-down", "packet-loss", "link-flap", "packet-corruption", "packet-duplication", "packet-delay"] | None = None
+    kind: Literal["link-down", "link-up", "link-degrade", "switch-down", "packet-loss", "link-flap", "packet-corruption", "packet-duplication", "packet-delay", "path-deny", "path-allow"] | None = None
     """What happens. Default: "link-down"."""
     links: Sequence[str] | None = None
     """Links: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (host*-p1.*) or a class (host). Default: []."""
     loss: float | None = None
     """Share of packets lost, for packet-loss. Default: 0.0."""
     peer_detect: str | None = None
-    """Time from then on until its peers know, and send nothing to that port. Default: "0us"."""
+    """Time from then on until its peers have been notified, and send nothing to that port. Default: "0us"."""
     period: str | None = None
     """Time from one failure to the next, for link-flap. Default: "0us"."""
     port_detect: str | None = None
-    """Time until a NIC with a port per plane knows that the link of a port is down, and sends nothing there, or up again. Default: "0us"."""
+    """Time until a NIC with a port per plane detects that the link of a port is down, and sends nothing there, or up again. Default: "0us"."""
     rate: str | None = None
     """New rate, for link-degrade."""
     switches: Sequence[str] | None = None
@@ -867,6 +867,8 @@ class Uet(Part):
     """Payload bytes of a full packet. Default: "4KiB"."""
     nscc: Nscc | None = None
     """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
+    rack: Literal["never"] | float | None = None
+    """Reordering window over all entropy values, in base round trips: a packet is lost once one sent this much later, over any path, is acknowledged. Default: "never"."""
     rto: str | None = None
     """Retransmission timeout. Default: "auto"."""
     rto_linear: int | None = None
@@ -1003,7 +1005,7 @@ class Ecmp(Part):
 class EvIndex(Part):
     """This tier's part of the multi-part entropy value names the uplink."""
 
-    remap: Literal["mod", "skip", "hash"] | None = None
+    remap: Literal["mod", "skip", "hash", "static"] | None = None
     """Meaning of an index if uplinks have failed. Default: "mod"."""
 
 class Flicr(Part):
@@ -1149,6 +1151,38 @@ class Mixed(Part):
     """Capacity of the queue of entropy values, in packets (rounded up to a power of two). Default: "2bdp"."""
     timeout: int | None = None
     """Penalty of a timeout, up to 15. Default: 15."""
+
+class Mrc(Part):
+    """MRC: rotates over active entropy values, skips congested ones for a turn, withdraws broken ones until probes succeed."""
+
+    active: int | None = None
+    """Values in the rotation of a flow; a multiple of the planes, at most what exists. Default: 128."""
+    backup: int | None = None
+    """Further values that replace withdrawn ones of their plane; a multiple of the planes. Default: 32."""
+    explicit: Sequence[str] | None = None
+    """EXPLICIT profile: the entropy values, such as "0x00900000"; empty: none. Default: []."""
+    fields: Sequence[str] | None = None
+    """GENERATED profile: a field per tier as "width init mask min..max", such as "8 0 0x1f 0..23"; empty: AUTO, all paths. Default: []."""
+    format: list[int] | None = None
+    """Bits of the fields of an entropy value, the first tier (most significant) first; empty: as many as each tier's uplinks need. Default: []."""
+    min_active: Literal["auto"] | int | None = None
+    """Values that are never withdrawn; auto: a quarter of the active ones. Default: "auto"."""
+    planes: Literal["rotation", "equal"] | None = None
+    """Order in which the planes take turns. Default: "rotation"."""
+    probe_interval: float | None = None
+    """Interval of the probes of withdrawn values, in base round trips: one value per flow, in turn. Default: 10.0."""
+    probe_successes: int | None = None
+    """Probes in a row with replies after which a withdrawn value returns. Default: 3."""
+    probe_timeout: str | None = None
+    """Least time after which a probe counts as lost; at least two base round trips. Default: "100us"."""
+    reshuffle: int | None = None
+    """Rotations after which the order is shuffled again; 0: never. Default: 16."""
+    restores_all: bool | None = None
+    """A packet makes all skipped values that it passes good again, not only the first. Default: false."""
+    skip: str | None = None
+    """Time for which a congested value is skipped: one turn, the rest of the rotation, or a time. Default: "once"."""
+    values: Literal["structured", "hashed", "guided"] | None = None
+    """Kind of the entropy values; switches must read them so. Default: "structured"."""
 
 class Ops(Part):
     """A fresh entropy value for every packet, blind to congestion."""
@@ -1367,7 +1401,7 @@ class LoadBalancer(Part):
     """holds a few packets back so that flowlet switches see more flowlets."""
     hopper: Hopper | None = None
     """moves a flow to a better path that it has probed when its round trips grow."""
-    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
+    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "mrc", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
     """A host-side scheme."""
     letflow: Letflow | None = None
     """a random path for every flowlet, chosen at the sender's leaf."""
@@ -1375,6 +1409,8 @@ class LoadBalancer(Part):
     """static minimal routing on a Dragonfly or a Slim Fly."""
     mixed: Mixed | None = None
     """recycles entropy values that came back clean, else picks by bitmap."""
+    mrc: Mrc | None = None
+    """MRC: rotates over active entropy values, skips congested ones for a turn, withdraws broken ones until probes succeed."""
     ops: Ops | None = None
     """a fresh entropy value for every packet, blind to congestion."""
     plb: Plb | None = None

@@ -205,7 +205,7 @@ def test_all_messages_are_in_one_file(tmp_path: Path, monkeypatch: pytest.Monkey
     text = "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
     if os.environ.get("ANABRANCH_RECORD"):
         GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text(), "read the difference, then ANABRANCH_RECORD=1 python/test tests/test_messages.py"
+    assert text == GOLDEN.read_text(), "read the difference, then ANABRANCH_RECORD=1 python/test python/tests/test_messages.py"
     # Every statement that raises was reached by a case, or is in a file whose other tests reach it.
     for path in sorted(PACKAGE.glob("_*.py")) + [PACKAGE / "plot.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
