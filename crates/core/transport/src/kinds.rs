@@ -159,7 +159,6 @@ calls! { pub Sender, Sending, Transport, self:
     [mut] fn on_reply(now: Time, reply: &Reply, path_rtt: Option<Time>, measured: Option<Time>) -> AckOutcome;
     fn demand(active: u32) -> u64;
     [mut] fn on_grant(granted: u64);
-    fn deadline() -> Option<Time>;
     [mut] fn on_timer(now: Time, timed_out: &mut impl FnMut(u64, u32));
     fn allowed(now: Time) -> (Option<u64>, Option<Rate>);
 }
@@ -171,6 +170,11 @@ calls! { pub Receiver, Receiving, Transport, self:
 }
 
 impl Sender {
+    /// See [`Sending::deadline`].
+    #[inline(always)]
+    pub fn deadline(&self, config: &Transport) -> Option<Time> {
+        both!(self, config: Sender(it, constants) => Sending::deadline(it, constants))
+    }
     /// See [`Sending::last_lost`].
     pub fn last_lost(&self, count: u32, lost: &mut impl FnMut(u32)) {
         of!(self, Sender(sender) => sender.last_lost(count, lost));

@@ -3,7 +3,7 @@
 use super::{
     flow::{SenderFlow, Sending},
     outcome::{HostCounters, Sent},
-    ports::NicPortsNow,
+    ports::{Beside, start_beside},
 };
 use crate::{
     context::Ctx,
@@ -13,7 +13,7 @@ use crate::{
     measure::{Cause, Gaps, Record},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
     paths::dead_paths,
-    plan::{DownPorts, Plan},
+    plan::Plan,
 };
 use anabranch_backend::{LoadBalancer, Scheduling};
 use anabranch_endpoint::{Balancer, Departure, Egress, Nic as Turns};
@@ -28,8 +28,6 @@ pub(super) struct Nic {
     pub(super) turns: Turns,
     /// Time of the earliest pending service event.
     armed_at: u64,
-    /// Next port in turn.
-    pub(super) next_port: u32,
     /// Open flows that it sends and that take credit.
     pub(super) sharing_credit: u32,
 }
@@ -45,8 +43,7 @@ impl Nic {
 pub(crate) struct Nics {
     /// Per host; unused for hosts of other partitions.
     pub(super) nics: Vec<Nic>,
-    /// Per host, its ports that are down as it has detected, and as its peers have been notified.
-    pub(super) down: [Vec<DownPorts>; 2],
+    pub(super) beside: Beside,
     /// Per host and load balancer; none for hosts of other partitions.
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
     pub(super) flows: Slab<SenderFlow>,
@@ -62,16 +59,10 @@ pub(super) struct NicEgress<'a, 'p> {
     pub(super) port: PortId,
     /// Paused data classes, one bit each.
     pub(super) paused: u8,
-    /// Open flows that take credit, and the bytes that the next packet requests.
-    pub(super) sharing_credit: u32,
-    pub(super) request: u64,
     pub(super) schemes: &'a mut [Balancer<registry::Host>],
     pub(super) gaps: &'a mut Gaps,
     pub(super) sent: &'a mut FlowTable<Sent>,
-    /// Ports that can start a packet now, one bit each.
-    pub(super) free: u32,
-    /// The ports where there are several.
-    pub(super) ports: Option<&'a mut NicPortsNow<'a>>,
+    beside: &'a mut Beside,
 }
 
 impl Egress<Sending> for NicEgress<'_, '_> {
@@ -89,21 +80,21 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 
     #[inline]
     fn free_ports(&self) -> u32 {
-        self.ports.as_ref().map_or(u32::MAX, |ports| ports.room)
+        self.beside.room
     }
 
     #[inline]
     fn port_free_at(&self) -> Time {
-        self.ports.as_ref().map_or(Time::ZERO, |ports| ports.next_room)
+        self.beside.next_room
     }
 
     #[inline]
     fn sharing_credit(&self) -> u32 {
-        self.sharing_credit
+        self.beside.sharing_credit
     }
 
     fn request_credit(&mut self, bytes: u64) {
-        self.request = bytes;
+        self.beside.request = bytes;
     }
 
     #[inline]
@@ -145,15 +136,12 @@ impl Egress<Sending> for NicEgress<'_, '_> {
             balancer: flow.balancer,
         };
         ports.fill(id, packet);
-        if self.sharing_credit > 0 {
-            ports.queues.packets.set_demand(id, self.request);
-        }
-        let (next, end) = if self.ports.is_none() {
+        let (next, end) = if self.cx.plan.has_nic_beside {
+            start_beside(self.cx, self.beside, self.port, id, start)
+        } else {
             ports.start(self.port, id, start);
             let end = ports.free_at(self.port);
             (end, end)
-        } else {
-            self.start_in_plane(id, start)
         };
         if let Some(timeline) = &mut flow.timeline {
             let paused = self.cx.ports.queues.paused_before(self.port, flow.class, start);
@@ -192,11 +180,10 @@ impl Nics {
                 .map(|_| Nic {
                     turns: Turns::new(fabric.classes, quanta, plan.data_overhead),
                     armed_at: u64::MAX,
-                    next_port: 0,
                     sharing_credit: 0,
                 })
                 .collect(),
-            down: [0; 2].map(|_| vec![DownPorts::default(); if plan.planes > 1 { plan.hosts as usize } else { 0 }]),
+            beside: Beside::new(plan),
             schemes: (0..plan.hosts).map(schemes).collect(),
             flows: Slab::new(),
             sent: FlowTable::of_flows(plan.flows, Sent::default(), Sent::default()),
@@ -306,14 +293,21 @@ impl Nics {
     }
 
     /// Starts the next transmission: control, then probes, then the flows in turn. A flow that is alone also sends what
-    /// may start by `until`. Returns `false` where nothing may be sent.
+    /// may start by `until`. With several ports only the flows. Returns `false` where
+    /// nothing may be sent.
     #[inline]
-    fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
+    pub(super) fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
-        let Nics { nics, schemes, flows, sent, counters, .. } = self;
-        let Nic { turns, sharing_credit, .. } = &mut nics[host.at()];
+        let has_beside = plan.has_nic_beside;
+        if has_beside {
+            self.note_beside(cx, host, start);
+        }
+        let Nics { nics, schemes, flows, sent, counters, beside, .. } = self;
+        let turns = &mut nics[host.at()].turns;
         turns.promote(flows, plan, time);
-        if let Some(id) = cx.ports.queues.take(port, start) {
+        if (!has_beside || plan.planes == 1)
+            && let Some(id) = cx.ports.queues.take(port, start)
+        {
             let packet = &mut cx.ports[id];
             if packet.kind == Kind::Probe {
                 packet.head.set_wide(0, start);
@@ -322,9 +316,7 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let (gaps, sharing_credit) = (&mut counters.gaps, *sharing_credit);
-        let (request, free, ports) = (0, u32::MAX, None);
-        let mut line = NicEgress { cx, port, paused, sharing_credit, request, schemes, gaps, sent, free, ports };
+        let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent, beside };
         let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
@@ -397,7 +389,7 @@ impl Nics {
     }
 
     /// Schedules a timer no later than the flow needs one.
-    #[inline]
+    #[inline(never)]
     pub(super) fn arm_timer(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
         if let Some(wanted) = flow.arm(cx.plan.transports.of(flow.of.transport), Time::from_ps(cx.now)) {

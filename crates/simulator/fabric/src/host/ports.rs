@@ -1,13 +1,13 @@
 //! NICs with a port per plane: every port has a clock and queues of its own. A port sends what waits in its queues first;
 //! the flows are served while a port is free and no queue is full. A packet whose port is busy waits in that port's queue.
 
-use super::nic::{NicEgress, Nics};
+use super::nic::Nics;
 use crate::{
     context::Ctx,
     ids::{HostId, PacketId, PortId, Slot},
     packet::{Kind, Packet},
     paths::dead_paths,
-    plan::{NicPorts, PortChange},
+    plan::{DownPorts, NicPorts, Plan, PortChange},
 };
 use anabranch_topology::LinkId;
 use anabranch_units::Time;
@@ -41,7 +41,7 @@ enum Next {
 impl Nics {
     fn usable(&self, cx: &Ctx<'_>, host: HostId) -> Usable {
         let all = (1u32 << cx.plan.planes) - 1;
-        Usable { local: all & !self.down[0][host.at()].ports(), next: self.nics[host.at()].next_port }
+        Usable { local: all & !self.beside.down[0][host.at()].ports(), next: self.beside.next_port[host.at()] }
     }
 
     /// Returns the time of the next transmission, and its kind.
@@ -99,7 +99,7 @@ impl Nics {
                 }
                 Next::Flows => {
                     self.idle_until(cx, host, start);
-                    self.serve_flows(cx, host, start);
+                    self.start_next(cx, host, cx.plan.nic(host), start, start);
                 }
             }
         }
@@ -113,31 +113,30 @@ impl Nics {
         self.advance_ports(cx, host, now);
     }
 
-    /// Lets the flow whose turn it is send a packet at `start`, when a port is free.
-    fn serve_flows(&mut self, cx: &mut Ctx<'_>, host: HostId, start: u64) {
-        let (plan, time, usable) = (cx.plan, Time::from_ps(start), self.usable(cx, host));
-        let free = (0..plan.planes).filter(|plane| {
-            let port = plan.nic_in(host, *plane);
-            cx.ports.free_at(port) <= start && !cx.ports.queues.can_send(port)
-        });
-        let free = free.fold(0, |free, plane| free | 1 << plane) & usable.local;
+    /// Notes the ports of a NIC that serves its flows, and how many of these take credit.
+    #[cold]
+    pub(super) fn note_beside(&mut self, cx: &Ctx<'_>, host: HostId, start: u64) {
+        let sharing = self.nics[host.at()].sharing_credit;
+        let ports = (cx.plan.planes > 1).then(|| self.ports_now(cx, host, start));
+        let beside = &mut self.beside;
+        (beside.ports, beside.sharing_credit) = (ports, sharing);
+        (beside.room, beside.next_room) = ports.map_or((u32::MAX, Time::ZERO), |ports| (ports.room, ports.next_room));
+    }
+
+    /// Returns the ports of a NIC that may start a packet at `start`.
+    fn ports_now(&self, cx: &Ctx<'_>, host: HostId, start: u64) -> PortsNow {
+        let (plan, usable) = (cx.plan, self.usable(cx, host));
+        let ports = |holds: &dyn Fn(PortId) -> bool| {
+            let those = (0..plan.planes).filter(|plane| holds(plan.nic_in(host, *plane)));
+            those.fold(0, |ports, plane| ports | 1 << plane) & usable.local
+        };
+        let free = ports(&|port| cx.ports.free_at(port) <= start && !cx.ports.queues.can_send(port));
         // A port has space while one packet at most waits for it.
-        let has_room = |plane: &u32| cx.ports.port(plan.nic_in(host, *plane)).waiting_bytes < 2 * plan.wire_mtu as u32;
-        let room = (0..plan.planes).filter(has_room).fold(0, |room, plane| room | 1 << plane) & usable.local;
+        let room = ports(&|port| cx.ports.port(port).waiting_bytes < 2 * plan.wire_mtu as u32);
         let is_full = |plane: &u32| usable.local & !room >> plane & 1 == 1;
         let full = (0..plan.planes).filter(is_full).map(|plane| cx.ports.free_at(plan.nic_in(host, plane)));
         let next_room = Time::from_ps(full.filter(|time| *time > start).min().unwrap_or(0));
-        let Nics { nics, schemes, flows, sent, counters, down, .. } = self;
-        let nic = &mut nics[host.at()];
-        nic.turns.promote(flows, plan, time);
-        let schemes = &mut schemes[host.at()];
-        let mut ports = NicPortsNow { usable, room, next_room, remote: &down[1], next: &mut nic.next_port };
-        let (port, sharing_credit, request, gaps, ports) =
-            (plan.nic(host), nic.sharing_credit, 0, &mut counters.gaps, Some(&mut ports));
-        let mut line = NicEgress { cx, port, paused: 0, sharing_credit, request, schemes, gaps, sent, free, ports };
-        if let Some(slot) = nic.turns.serve(flows, plan, &mut line, time, time) {
-            self.arm_timer(cx, Slot(slot));
-        }
+        PortsNow { usable, free, room, next_room }
     }
 
     /// Returns the port by which a reply leaves: that of the plane by which its packet came, if there is one.
@@ -152,14 +151,14 @@ impl Nics {
     pub(super) fn plane_of_own(&mut self, cx: &Ctx<'_>, host: HostId, packet: &Packet, named: Option<u32>) -> u32 {
         let usable = self.usable(cx, host);
         let named = named.or_else(|| named_plane(cx, packet, usable.local));
-        let allowed = allowed(usable.local, self.down[1][packet.dst as usize].ports());
+        let allowed = allowed(usable.local, self.beside.down[1][packet.dst as usize].ports());
         match named.filter(|plane| allowed >> plane & 1 == 1) {
             Some(plane) => plane,
             // Without any port it is lost on the one that it would take.
             None if allowed == 0 => named.unwrap_or(0),
             None => {
                 let plane = usable.in_turn(allowed);
-                self.nics[host.at()].next_port = (plane + 1) % cx.plan.planes;
+                self.beside.next_port[host.at()] = (plane + 1) % cx.plan.planes;
                 plane
             }
         }
@@ -169,7 +168,7 @@ impl Nics {
     pub(crate) fn on_ports_changed(&mut self, cx: &mut Ctx<'_>, time: u64, changes: &[PortChange]) {
         let plan = cx.plan;
         for change in changes {
-            self.down[usize::from(change.is_remote)][change.host as usize].change(change);
+            self.beside.down[usize::from(change.is_remote)][change.host as usize].change(change);
             if !change.is_remote && plan.owner_of_host(change.host) == cx.me {
                 self.idle_until(cx, HostId(change.host), time);
             }
@@ -194,7 +193,7 @@ impl Nics {
     pub(super) fn tell_ports(&mut self, cx: &Ctx<'_>, slot: Slot, time: u64) {
         let flow = &mut self.flows[slot.at()];
         let (src, dst, time) = (flow.of.src, flow.of.dst, Time::from_ps(time));
-        let [local, remote] = [(0, src), (1, dst)].map(|(end, host)| self.down[end][host.at()].ports());
+        let [local, remote] = [(0, src), (1, dst)].map(|(end, host)| self.beside.down[end][host.at()].ports());
         let dead = dead_paths(cx.plan, cx.tables, flow.of.balancer, src.0, dst.0, local | remote);
         let scheme = self.schemes[src.at()][usize::from(flow.of.balancer)].scheme_mut();
         flow.on_ports_changed(scheme, time, local, remote);
@@ -204,55 +203,102 @@ impl Nics {
     /// Returns `true` if a flow waits at a host whose ports are all down.
     pub(crate) fn any_without_port(&self, planes: u32) -> bool {
         let all = (1u32 << planes) - 1;
-        planes > 1 && self.flows.iter().any(|(_, flow)| self.down[0][flow.of.src.at()].ports() == all)
+        planes > 1 && self.flows.iter().any(|(_, flow)| self.beside.down[0][flow.of.src.at()].ports() == all)
     }
 
     /// Returns the ports that are down at the ends of a flow, as far as the sender has been notified.
     pub(super) fn down_between(&self, src: u32, dst: u32) -> u32 {
-        self.down[0][src as usize].ports() | self.down[1][dst as usize].ports()
+        self.beside.down[0][src as usize].ports() | self.beside.down[1][dst as usize].ports()
     }
 }
 
-/// Ports of a NIC that serves its flows.
-#[derive(Debug)]
-pub(super) struct NicPortsNow<'a> {
+/// Ports of a NIC that serves its flows, one bit each.
+#[derive(Clone, Copy, Debug)]
+struct PortsNow {
     usable: Usable,
+    /// Those that can start a packet.
+    free: u32,
+    /// Those that have space for one, and the earliest time at which another has.
+    room: u32,
+    next_room: Time,
+}
+
+/// What NICs with several ports, or whose flows take credit, have in addition.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// Per host, its ports that are down as it has detected, and as its peers have been notified.
+    down: [Vec<DownPorts>; 2],
+    /// Per host, the next port in turn.
+    next_port: Vec<u32>,
+    /// Of the NIC that serves its flows: its ports, where there are several.
+    ports: Option<PortsNow>,
     /// Those that have space for a packet, one bit each, and the earliest time at which another has.
     pub(super) room: u32,
     pub(super) next_room: Time,
-    remote: &'a [crate::plan::DownPorts],
-    next: &'a mut u32,
+    /// Its open flows that take credit, and the bytes that the next packet requests.
+    pub(super) sharing_credit: u32,
+    pub(super) request: u64,
 }
 
-impl NicEgress<'_, '_> {
-    /// Starts a data packet at its port, or queues it there while the port is busy. Returns the earliest time at which a port
-    /// is free after `start`, since every packet chooses again; and the end of the packet's transmission, or of a queued one
-    /// `start`.
-    pub(super) fn start_in_plane(&mut self, id: PacketId, start: u64) -> (u64, u64) {
-        let cx = &mut *self.cx;
-        let (plan, Some(ports)) = (cx.plan, &mut self.ports) else { unreachable!("a NIC of several ports") };
-        let packet = &cx.ports[id];
-        let host = HostId(packet.src);
-        let allowed = allowed(ports.usable.local, ports.remote[packet.dst as usize].ports());
-        let named = named_plane(cx, packet, allowed).filter(|plane| allowed >> plane & 1 == 1);
-        let plane = named.unwrap_or_else(|| {
-            let free = allowed & self.free;
-            let plane = ports.usable.in_turn(if free != 0 { free } else { allowed });
-            *ports.next = (plane + 1) % plan.planes;
-            plane
-        });
-        let port = plan.nic_in(host, plane);
-        let end = if self.free >> plane & 1 == 1 {
-            cx.ports.start(port, id, start);
-            cx.ports.free_at(port)
-        } else {
-            cx.ports.queue(port, id, start);
-            start
-        };
-        let usable = (0..plan.planes).filter(|plane| ports.usable.local >> plane & 1 == 1);
-        let next = usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start + 1);
-        (next, end)
+impl Beside {
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
+        let hosts = if plan.planes > 1 { plan.hosts as usize } else { 0 };
+        Beside {
+            down: [0; 2].map(|_| vec![DownPorts::default(); hosts]),
+            next_port: vec![0; hosts],
+            ports: None,
+            room: u32::MAX,
+            next_room: Time::ZERO,
+            sharing_credit: 0,
+            request: 0,
+        }
     }
+}
+
+/// Starts a packet of such a NIC. Returns the earliest start of the next one, and the end of the packet's transmission.
+#[inline(never)]
+pub(super) fn start_beside(
+    cx: &mut Ctx<'_>,
+    beside: &mut Beside,
+    port: PortId,
+    id: PacketId,
+    start: u64,
+) -> (u64, u64) {
+    if beside.sharing_credit > 0 {
+        cx.ports.queues.packets.set_demand(id, beside.request);
+    }
+    if let Some(ports) = beside.ports {
+        return start_in_plane(cx, beside, ports, id, start);
+    }
+    cx.ports.start(port, id, start);
+    let end = cx.ports.free_at(port);
+    (end, end)
+}
+
+/// Starts a data packet at its port, or queues it there while the port is busy. Returns the earliest time at which a port is
+/// free after `start`, since every packet chooses again; and the end of the packet's transmission, or of a queued one `start`.
+fn start_in_plane(cx: &mut Ctx<'_>, beside: &mut Beside, ports: PortsNow, id: PacketId, start: u64) -> (u64, u64) {
+    let (plan, packet) = (cx.plan, &cx.ports[id]);
+    let host = HostId(packet.src);
+    let allowed = allowed(ports.usable.local, beside.down[1][packet.dst as usize].ports());
+    let named = named_plane(cx, packet, allowed).filter(|plane| allowed >> plane & 1 == 1);
+    let plane = named.unwrap_or_else(|| {
+        let free = allowed & ports.free;
+        let plane = ports.usable.in_turn(if free != 0 { free } else { allowed });
+        beside.next_port[host.at()] = (plane + 1) % plan.planes;
+        plane
+    });
+    let port = plan.nic_in(host, plane);
+    let end = if ports.free >> plane & 1 == 1 {
+        cx.ports.start(port, id, start);
+        cx.ports.free_at(port)
+    } else {
+        cx.ports.queue(port, id, start);
+        start
+    };
+    let usable = (0..plan.planes).filter(|plane| ports.usable.local >> plane & 1 == 1);
+    let next = usable.map(|plane| cx.ports.free_at(plan.nic_in(host, plane))).min().unwrap_or(start).max(start + 1);
+    (next, end)
 }
 
 /// Returns the ports of sender and receiver, or where none is left, those of the sender.

@@ -44,6 +44,13 @@ fn pairs(plan: &Plan<'_>, balancer: u8) -> u32 {
 /// Sends the probes that the scheme of the flow in `slot` requests.
 #[inline]
 pub(super) fn explore(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot) {
+    if cx.plan.probes[usize::from(nics.flows[slot.at()].of.balancer)] {
+        poll(nics, cx, host, slot);
+    }
+}
+
+#[inline(never)]
+fn poll(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot) {
     loop {
         let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();

@@ -69,6 +69,10 @@ pub(crate) struct Plan<'a> {
     /// No scheme names a port without space, so that a full one does not hold up the others.
     pub(crate) heeds_ports: bool,
     pub(crate) is_guided_or_has_planes: bool,
+    /// Per balancer: hosts probe.
+    pub(crate) probes: Vec<bool>,
+    /// NICs have several ports, or receivers grant credit.
+    pub(crate) has_nic_beside: bool,
     /// Per switch, the rate of its fastest link to another switch; zero: it has none.
     pub(crate) fastest: Vec<Rate>,
     /// Propagation delay of the first link between switches, else zero.
@@ -288,9 +292,11 @@ impl<'a> Plan<'a> {
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             nic_ports: setup.load_balancers.iter().map(|b| NicPorts::new(setup.fabric.nic_ports, b, planes)).collect(),
             port_changes: nic_ports::port_changes(topology, &setup.faults),
+            is_guided_or_has_planes: guided.is_some() || topology.planes > 1,
+            probes: setup.load_balancers.iter().map(|b| b.host.capabilities().probe_payload().is_some()).collect(),
+            has_nic_beside: topology.planes > 1 || transports.has_credit(),
             heeds_ports: setup.load_balancers.iter().all(|b| b.host.capabilities().heeds_ports()),
             nic_queue: host_up.iter().map(|up| fabric.at(*up, links[*up as usize].rate).queue).min().unwrap_or(0),
-            is_guided_or_has_planes: guided.is_some() || planes > 1,
             fastest,
             hop_delay: between.map_or(Time::ZERO, |link| link.delay),
             tables: tables::tables(topology, &setup.faults, is_static, go_on)

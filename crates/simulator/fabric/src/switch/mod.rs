@@ -165,93 +165,39 @@ impl Switches {
         let sees = plan.packet_scopes[usize::from(balancer)];
         let every_hop = sees == PacketScope::EveryHop && packet.kind == Kind::Data;
         let leaf = plan.leaf[dst as usize];
-        let link = if leaf == switch.0 {
-            self.last_hop(cx, switch, id, ingress, every_hop, 0)
-        } else if !plan.is_guided_or_has_planes {
-            self.next_hop(cx, switch, leaf, id, every_hop)
-        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) {
-            let link = self.guided_hop(cx, guided, switch, leaf, id);
-            if link.is_none() {
-                no_route(cx, switch, id);
+        let mut down = dst;
+        let beside = plan.is_guided_or_has_planes;
+        let is_last = leaf == switch.0 || beside && plan.planes > 1 && is_last_in_plane(plan, switch, leaf, &mut down);
+        let link = if is_last {
+            if packet.kind == Kind::SwitchControl {
+                return self.on_control(cx, switch, id);
             }
-            link
+            if every_hop && !self.deliver(cx, switch, id, ingress) {
+                return;
+            }
+            plan.down_of(down)
+        } else if let Some(guided) = plan.guided.as_ref().filter(|_| beside && sees == PacketScope::Guided) {
+            match self.guided_hop(cx, guided, switch, leaf, id) {
+                Some(link) => link,
+                None => return no_route(cx, switch, id),
+            }
         } else {
-            self.hop_in_plane(cx, switch, leaf, id, ingress, every_hop)
+            let routes = cx.routes;
+            let group = routes.group(switch.0, leaf);
+            match u32::from(group.len) {
+                0 => return no_route(cx, switch, id),
+                1 if !every_hop => routes.link_of(group, 0).0,
+                count => {
+                    let (scheme, uplinks) = (self.schemes.get(switch, balancer), self.uplinks[switch.at()]);
+                    let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
+                    let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
+                    let link = cx.routes.link_of(group, index).0;
+                    self.count_uplink(cx, id, link);
+                    link
+                }
+            }
         };
-        if let Some(link) = link {
-            cx.ports.join(plan.port_of(link), id, cx.now, ingress);
-        }
-    }
-
-    /// Returns the link to the host of a packet at its last switch; `None`: the switch keeps it.
-    #[inline(always)]
-    fn last_hop(
-        &mut self,
-        cx: &mut Ctx<'_>,
-        switch: SwitchId,
-        id: PacketId,
-        ingress: u32,
-        every_hop: bool,
-        plane: u32,
-    ) -> Option<u32> {
-        let packet = &cx.ports[id];
-        let dst = packet.dst;
-        if packet.kind == Kind::SwitchControl {
-            self.on_control(cx, switch, id);
-            return None;
-        }
-        if every_hop && !self.deliver(cx, switch, id, ingress) {
-            return None;
-        }
-        Some(cx.plan.down_of(plane * cx.plan.hosts + dst))
-    }
-
-    /// Returns the link of a packet at a switch that may be the last one in its plane; `None`: the switch keeps it, or there is
-    /// no route.
-    #[inline(never)]
-    fn hop_in_plane(
-        &mut self,
-        cx: &mut Ctx<'_>,
-        switch: SwitchId,
-        leaf: u32,
-        id: PacketId,
-        ingress: u32,
-        every_hop: bool,
-    ) -> Option<u32> {
-        let switches = cx.plan.topology.plane_switches();
-        match switch.0 % switches == leaf {
-            true => self.last_hop(cx, switch, id, ingress, every_hop, switch.0 / switches),
-            false => self.next_hop(cx, switch, leaf, id, every_hop),
-        }
-    }
-
-    /// Returns the link towards `leaf` that tables and scheme give a packet; `None`: there is no route.
-    #[inline(always)]
-    fn next_hop(
-        &mut self,
-        cx: &mut Ctx<'_>,
-        switch: SwitchId,
-        leaf: u32,
-        id: PacketId,
-        every_hop: bool,
-    ) -> Option<u32> {
-        let (plan, routes, packet) = (cx.plan, cx.routes, &cx.ports[id]);
-        let group = routes.group(switch.0, leaf);
-        match u32::from(group.len) {
-            0 => {
-                no_route(cx, switch, id);
-                None
-            }
-            1 if !every_hop => Some(routes.link_of(group, 0).0),
-            count => {
-                let (scheme, uplinks) = (self.schemes.get(switch, packet.balancer), self.uplinks[switch.at()]);
-                let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
-                let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
-                let link = cx.routes.link_of(group, index).0;
-                self.count_uplink(cx, id, link);
-                Some(link)
-            }
-        }
+        cx.ports.join(plan.port_of(link), id, cx.now, ingress);
     }
 
     /// Returns the index of the next hop that the scheme chooses towards `leaf`.
@@ -290,6 +236,14 @@ impl Switches {
             }
         }
     }
+}
+
+/// Returns `true` at the switch of a plane that is `leaf` there; then `down` becomes the number of the host's port.
+#[inline(never)]
+fn is_last_in_plane(plan: &Plan<'_>, switch: SwitchId, leaf: u32, down: &mut u32) -> bool {
+    let switches = plan.topology.plane_switches();
+    *down += switch.0 / switches * plan.hosts;
+    switch.0 % switches == leaf
 }
 
 #[cold]

@@ -224,6 +224,14 @@ impl UetSender {
         }
     }
 
+    /// Returns the time at which a sender without credit and packets in flight requests credit again: a grant may have been lost.
+    #[cold]
+    #[inline(never)]
+    fn starved_until(&self, config: &UetConfig) -> Option<Time> {
+        let is_starved = self.limits.as_ref().is_some_and(|limits| limits.is_starved());
+        (is_starved && self.backlog(config) > 0).then(|| self.last_sent.saturating_add(self.rto))
+    }
+
     #[cold]
     #[inline(never)]
     fn is_within_limits(&self) -> bool {
@@ -540,9 +548,7 @@ impl Sending for UetSender {
     #[inline]
     fn deadline(&self, config: &UetConfig) -> Option<Time> {
         if self.in_flight == 0 {
-            // A grant may have been lost.
-            let is_starved = self.limits.as_ref().is_some_and(|limits| limits.is_starved());
-            return (is_starved && self.backlog(config) > 0).then(|| self.last_sent.saturating_add(self.rto));
+            return if self.limits.is_some() { self.starved_until(config) } else { None };
         }
         let timeout = self.oldest.saturating_add(self.rto);
         let tail = if config.measures_rto { self.tail_deadline() } else { None };
