@@ -69,6 +69,21 @@ pub const SYNONYMS: &[Synonym] = &[
         see: &["servers", "servers.cross_rail", "servers.scale_up_rate", "rail-optimised", "rail-only", "rail-moe"],
     },
     Synonym {
+        words: &["plane", "planes", "multi-plane", "multiplane", "dual-plane", "nic-port"],
+        meaning: "One of several fabrics without a common switch; every host has a port in each, and a flow uses all of them.",
+        see: &["topology.planes", "fabric.nic_ports", "fault.port_detect", "mrc"],
+    },
+    Synonym {
+        words: &["stev", "structured-entropy-value", "srv6", "ev-profile", "multipath-reliable-connection"],
+        meaning: "MRC: entropy values with a field per tier, kept in profiles; congested ones are skipped for a turn, broken ones withdrawn and probed.",
+        see: &["mrc", "ev-index", "load_balancer.mrc.format", "fabric.profile", "fault.kind"],
+    },
+    Synonym {
+        words: &["rccc", "receiver-credit", "credit", "credits"],
+        meaning: "Congestion control by the receiver: it grants its senders what its ports can take.",
+        see: &["transport.congestion_control", "transport.nscc", "mark_last_hop_trims"],
+    },
+    Synonym {
         words: &["hosts", "nodes", "endpoints", "scale"],
         meaning: "The number of hosts follows from the topology: radix and tiers of a fat tree, leaves times hosts_per_leaf of a leaf-spine. `anabranch topology --hosts N --tiers N` proposes keys.",
         see: &["topology.radix", "topology.hosts_per_leaf", "topology.leaves", "workload.ranks", "workload.hosts"],

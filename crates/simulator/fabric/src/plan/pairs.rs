@@ -211,6 +211,39 @@ impl UsedPairs {
         self.list.iter().flat_map(|pair| pair.rates.iter().map(|rates| rates.0)).collect()
     }
 
+    /// Returns how long replies wait behind one another at the slowed uplink of their host, for pairs that have one: those to
+    /// the packets of all its senders, of which flows of a pair have `window_packets` in flight.
+    pub(crate) fn replies(&self, setup: &Setup, window_packets: impl Fn(PairKey) -> u64) -> FxHashMap<PairKey, Time> {
+        let topology = &setup.topology;
+        let lowest = lowest_rates(setup);
+        let lowest_of = |link: LinkId| lowest.get(link.0 as usize).copied().unwrap_or(topology.link(link).rate);
+        let slowed = |host: u32| {
+            let ports = topology.out_links(NodeId(host));
+            let up = ports.iter().map(|up| lowest_of(*up)).min()?;
+            ports.iter().any(|port| topology.link(port.reverse()).rate > up).then_some(up)
+        };
+        let mut packets: FxHashMap<u32, (Rate, u64)> = FxHashMap::default();
+        let mtu = setup.transport.mtu();
+        each_flow(setup, &mut |flow| {
+            if let Some(up) = slowed(flow.dst) {
+                let in_flight = flow.size.div_ceil(mtu).clamp(1, window_packets(self.key(topology, flow)));
+                let of_host = packets.entry(flow.dst).or_insert((up, 0));
+                of_host.1 = of_host.1.saturating_add(in_flight);
+            }
+        });
+        let mut waits = FxHashMap::default();
+        if !packets.is_empty() {
+            each_flow(setup, &mut |flow| {
+                if let Some((up, packets)) = packets.get(&flow.dst) {
+                    let wait = up.wire_time(packets.saturating_mul(setup.transport.ack_size()));
+                    let known: &mut Time = waits.entry(self.key(topology, flow)).or_default();
+                    *known = wait.max(*known);
+                }
+            });
+        }
+        waits
+    }
+
     #[inline]
     pub(crate) fn key(&self, topology: &Topology, flow: &Flow) -> PairKey {
         let class = if self.has_classes { flow.class } else { 0 };

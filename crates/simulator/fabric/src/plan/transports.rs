@@ -2,7 +2,7 @@
 
 use super::{
     Limits,
-    pairs::{UsedPair, UsedPairs},
+    pairs::{PairKey, UsedPair, UsedPairs},
 };
 use anabranch_backend::{Scheduling, Setup};
 use anabranch_settings::{Auto, Setting};
@@ -21,7 +21,7 @@ pub(crate) struct TransportId(u32);
 #[derive(Clone, Debug)]
 pub(crate) struct FlowTransports {
     all: Vec<(Network, Time, Transport)>,
-    numbers: FxHashMap<super::pairs::PairKey, TransportId>,
+    numbers: FxHashMap<PairKey, TransportId>,
     pairs: UsedPairs,
 }
 
@@ -141,6 +141,11 @@ impl FlowTransports {
         let drain = |healthy: Rate, lowest: Rate| lowest.wire_time(u64::from(limits.held(healthy)));
         let (mut all, mut numbers) = (Vec::new(), FxHashMap::default());
         let mut known: FxHashMap<(u16, Network, Time), TransportId> = FxHashMap::default();
+        let transport = |key: PairKey, network: &Network| {
+            let own = setup.own_transports.get(&u32::from(key.own));
+            Transport::new(own.unwrap_or(&setup.transport), network)
+        };
+        let mut networks: FxHashMap<PairKey, Network> = FxHashMap::default();
         for pair in &pairs.list {
             let queue_drain = pair.rates.iter().map(|rates| drain(rates.0, rates.1)).max().unwrap_or_default();
             let (own, of_all) = share(setup, pair.class);
@@ -170,12 +175,19 @@ impl FlowTransports {
                 links: if recorded { 0 } else { pair.ports + 1 },
                 burst: burst(setup, pair, limits),
             };
+            networks.insert(pair.key, network);
+        }
+        // Windows do not depend on timeouts, and limit how many replies a port may have.
+        let replies = pairs.replies(setup, |key| transport(key, &networks[&key]).window_packets());
+        for pair in &pairs.list {
+            let mut network = networks[&pair.key];
+            let replies = replies.get(&pair.key).copied().unwrap_or_default();
+            network.max_wait = network.max_wait.saturating_add(replies);
             let kind = (pair.key.own, network, pair.shortest_rtt);
             let number = match known.get(&kind) {
                 Some(number) => *number,
                 None => {
-                    let own = setup.own_transports.get(&u32::from(pair.key.own));
-                    let transport = Transport::new(own.unwrap_or(&setup.transport), &network);
+                    let transport = transport(pair.key, &network);
                     transport.check(&network)?;
                     let number = TransportId(all.len() as u32);
                     all.push((network, pair.shortest_rtt, transport));
