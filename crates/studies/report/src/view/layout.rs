@@ -93,6 +93,14 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
             places[host as usize] = (places[leaf].0 + across, below + row as f64 * CELL);
         }
     }
+    // Hosts of several planes are below the leaves of the first: they are spread below those of all.
+    let of_first = leaves.iter().filter(|&&leaf| !hosts[leaf].is_empty());
+    let uplinks = fabric.links.iter().filter(|link| nodes[link.from as usize].height == 0).count();
+    if uplinks > of_height(0).count()
+        && let Some(last) = of_first.map(|&leaf| places[leaf].0 + slot / 2.0).reduce(f64::max)
+    {
+        of_height(0).for_each(|host| places[host].0 *= whole / last);
+    }
     for height in 2..=top {
         // Each switch is ordered by the mean position of its neighbours below.
         let mut sums = vec![(0.0, 0u32); nodes.len()];

@@ -280,7 +280,7 @@ class Panel {
     const rows = new Map();
     for (let node = 0; node < py.length; node++) {
       const height = run.heights[node];
-      const row = rows.get(height) || { low: Infinity, high: -Infinity, name: run.names[node].replace(/\d+$/, ""), count: 0 };
+      const row = rows.get(height) || { low: Infinity, high: -Infinity, name: run.names[node].replace(/^p\d+\.|\d+$/g, ""), count: 0 };
       row.low = Math.min(row.low, py[node]); row.high = Math.max(row.high, py[node]); row.count++;
       rows.set(height, row);
     }
