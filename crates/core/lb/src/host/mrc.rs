@@ -118,6 +118,32 @@ impl SchemeCapabilities for MrcParameters {
             _ => Ok(()),
         }
     }
+
+    fn fitted(&self, uplinks: &[u32], planes: u32) -> Option<String> {
+        if self.values != MrcValues::Structured {
+            return None;
+        }
+        let tiers: Vec<u32> =
+            Some(planes).filter(|planes| *planes > 1).into_iter().chain(uplinks.iter().copied()).collect();
+        let profile = Profile::read(self).ok()?.paths(&tiers, planes);
+        // As many of every plane.
+        let of_plane = |plane| profile.iter().flatten().filter(|path| *path % planes == plane).count() as u32;
+        let least = match &profile {
+            Some(_) => (0..planes).map(of_plane).min()?,
+            None => uplinks.iter().try_fold(1u32, |paths, uplinks| paths.checked_mul(*uplinks))?,
+        };
+        let active = self.active.div_ceil(planes).min(least);
+        let backup = self.backup.div_ceil(planes).min(least - active);
+        let default = MrcParameters::default();
+        let notes = [("active", self.active, default.active, active), ("backup", self.backup, default.backup, backup)]
+            .map(|(key, set, default, used)| {
+                (set != default && set != used * planes).then(|| format!("`{key}` {set} is {}", used * planes))
+            });
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        let of =
+            if planes > 1 { format!("{least} paths in each of {planes} planes") } else { format!("{least} paths") };
+        (!notes.is_empty()).then(|| format!("{}: there are {of}", notes.join(", ")))
+    }
 }
 
 /// A probe carries no payload of its own.

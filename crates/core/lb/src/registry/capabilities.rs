@@ -87,6 +87,11 @@ pub trait SchemeCapabilities {
         Ok(())
     }
 
+    /// Returns what numbers of paths that were set become on these tiers and planes, if that is something else.
+    fn fitted(&self, _uplinks: &[u32], _planes: u32) -> Option<String> {
+        None
+    }
+
     /// Returns the parameters that have no effect beside the others, each with the setting that is the reason.
     fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
         vec![]

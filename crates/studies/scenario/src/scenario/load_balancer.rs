@@ -1,7 +1,7 @@
 //! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
 
 use crate::{Mistakes, Node, Place, ScenarioError, Section, Tree, did_you_mean, document, list, tree::Value};
-use anabranch_backend::LoadBalancer;
+use anabranch_backend::{LoadBalancer, Setup};
 use anabranch_lb::registry::{
     ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_host_side, check_pair, resolve,
 };
@@ -265,4 +265,14 @@ fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> 
     }
     let nearest = nearest(key, allowed.iter().copied());
     Err(SetError::UnknownKey { key: key.to_string(), allowed, nearest })
+}
+
+/// Warns of numbers of paths that are others on this topology.
+pub(crate) fn fitted(setup: &Setup) -> Vec<String> {
+    let of = |balancer: &LoadBalancer| {
+        let planes = balancer.named_planes(setup.fabric.nic_ports, setup.topology.planes);
+        let note = balancer.host.capabilities().fitted(&setup.topology.uplinks, planes)?;
+        Some(format!("[load_balancer.{}]: {note}", balancer.host.name()))
+    };
+    setup.load_balancers.iter().filter_map(of).collect()
 }

@@ -586,6 +586,7 @@ impl Scenario {
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(fault::unheeded(&self.faults, setup, &self.tree))
+            .chain(load_balancer::fitted(setup))
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
             .chain(anabranch_backend::ideal_note(setup))
             .chain(kept)
@@ -619,8 +620,8 @@ impl Scenario {
         let ports = guide.as_ref().map_or(0, |guide| guide.max_ports());
         for balancer in used {
             let planes = balancer.named_planes(self.fabric.nic_ports, topology.planes);
-            let named = [planes].into_iter().filter(|planes| *planes > 1);
-            let uplinks: Vec<u32> = named.chain(topology.uplinks.iter().copied()).collect();
+            let named = Some(planes).filter(|planes| *planes > 1);
+            let uplinks: Vec<u32> = named.into_iter().chain(topology.uplinks.iter().copied()).collect();
             balancer
                 .host
                 .check_uplinks(&uplinks, planes)

@@ -311,6 +311,24 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What is said of a number of active values is what a rotation has.
+    #[test]
+    fn a_number_that_does_not_fit_is_said(tiers in prop::collection::vec(1u32..9, 1..3), planes in 1u32..5, active in 1u32..100) {
+        let parameters = MrcParameters { active, backup: 32, min_active: Auto::Value(0), ..MrcParameters::default() };
+        let said = crate::registry::SchemeCapabilities::fitted(&parameters, &tiers, planes);
+        let uplinks: Vec<u32> = Some(planes).filter(|planes| *planes > 1).into_iter().chain(tiers).collect();
+        prop_assume!(uplinks.iter().product::<u32>() > 1);
+        let mut tags = sent(&mut opened(parameters, &uplinks, planes), 200);
+        tags.sort_unstable();
+        tags.dedup();
+        let used = tags.len() as u32;
+        prop_assert_eq!(said.is_some(), used != active);
+        let expected = format!("`active` {active} is {used}: ");
+        prop_assert!(said.is_none_or(|said| said.starts_with(&expected)));
+    }
+}
+
 #[test]
 fn probes_of_a_port_that_is_down_restore_nothing() {
     let mut s = planes(MrcPlanes::Rotation);
