@@ -86,8 +86,14 @@ impl CreditPacer {
         (!self.active.is_empty() || !self.idle.is_empty()).then(|| self.free_at.max(now))
     }
 
-    /// Returns the sender that has a grant now, whose state `of` returns, and all bytes granted to it so far.
-    pub fn grant<'a>(&mut self, now: Time, of: impl FnOnce(u32) -> &'a mut CreditSource) -> Option<(u32, u64)> {
+    /// Returns the sender that has a grant now, whose state `of` returns, and all bytes granted to it so far; of the ports of
+    /// the NIC, the first of `up` are up, the second is their number.
+    pub fn grant<'a>(
+        &mut self,
+        now: Time,
+        up: (u32, u32),
+        of: impl FnOnce(u32) -> &'a mut CreditSource,
+    ) -> Option<(u32, u64)> {
         let is_active = !self.active.is_empty();
         let number = self.active.pop_front().or_else(|| self.idle.pop_front())?;
         let source = of(number);
@@ -102,8 +108,8 @@ impl CreditPacer {
             source.turn = Turn::Idle;
             self.idle.push_back(number);
         }
-        let wire = self.rate.wire_time(bytes * 100);
-        self.free_at = now.max(self.free_at) + wire / PERCENT;
+        let wire = self.rate.wire_time(bytes * 100 * u64::from(up.1));
+        self.free_at = now.max(self.free_at) + wire / (PERCENT * u64::from(up.0.max(1)));
         Some((number, source.granted))
     }
 }
@@ -111,6 +117,8 @@ impl CreditPacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const UP: (u32, u32) = (1, 1);
 
     /// Senders with endless demand at 400 Gb/s, packets of 4160 B: 0.99 of the rate in all, each within a grant of its part.
     #[test]
@@ -124,7 +132,7 @@ mod tests {
             let end = Time::from_us(1000);
             let mut now = Time::ZERO;
             while now < end {
-                pacer.grant(now, |number| &mut sources[number as usize]).expect("demand");
+                pacer.grant(now, UP, |number| &mut sources[number as usize]).expect("demand");
                 now = pacer.due(now).expect("demand");
             }
             // 1 ms at 400 Gb/s are 50,000,000 B.
@@ -141,7 +149,7 @@ mod tests {
         let mut pacer = CreditPacer::new(Rate::gbps(400), 1000);
         let mut sources = [CreditSource::new(6000), CreditSource::new(6000)];
         let next = |pacer: &mut CreditPacer, sources: &mut [CreditSource; 2]| {
-            pacer.grant(Time::ZERO, |number| &mut sources[number as usize])
+            pacer.grant(Time::ZERO, UP, |number| &mut sources[number as usize])
         };
         pacer.request(0, &mut sources[0], 5000);
         pacer.request(1, &mut sources[1], 9000);

@@ -81,7 +81,8 @@ impl Hosts {
 
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
         if flow == FlowId::PACER {
-            if let Some(grant) = self.receivers.grant(cx, host) {
+            let up = self.nics.ports_up(cx, host);
+            if let Some(grant) = self.receivers.grant(cx, host, up) {
                 let id = cx.ports.place();
                 // No packet's arrival is its cause.
                 cx.arrival = u32::MAX;

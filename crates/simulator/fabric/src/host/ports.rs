@@ -44,6 +44,12 @@ impl Nics {
         Usable { local: all & !self.beside.down[0][host.at()].ports(), next: self.beside.next_port[host.at()] }
     }
 
+    /// Returns how many ports of a NIC are up, and how many it has.
+    pub(super) fn ports_up(&self, cx: &Ctx<'_>, host: HostId) -> (u32, u32) {
+        let planes = cx.plan.planes;
+        (if planes > 1 { self.usable(cx, host).local.count_ones() } else { 1 }, planes)
+    }
+
     /// Returns the time of the next transmission, and its kind.
     fn next(&self, cx: &Ctx<'_>, host: HostId) -> Option<(u64, Next)> {
         let usable = self.usable(cx, host).local;

@@ -174,15 +174,15 @@ impl Receivers {
         }
     }
 
-    /// Returns the grant that is due, a packet to the sender.
-    pub(super) fn grant(&mut self, cx: &mut Ctx<'_>, host: HostId) -> Option<Packet> {
+    /// Returns the grant that is due, a packet to the sender; `up` as [`CreditPacer::grant`] takes it.
+    pub(super) fn grant(&mut self, cx: &mut Ctx<'_>, host: HostId, up: (u32, u32)) -> Option<Packet> {
         let (pacer, now) = (&mut self.pacers[host.at()], Time::from_ps(cx.now));
         if pacer.timer_at != now {
             return None;
         }
         pacer.timer_at = Time::MAX;
         let open = &mut self.open;
-        let (slot, granted) = pacer.pacer.grant(now, |slot| &mut open[slot as usize].credit)?;
+        let (slot, granted) = pacer.pacer.grant(now, up, |slot| &mut open[slot as usize].credit)?;
         pacer.arm(cx, host);
         let open = &open[slot as usize];
         let flow = cx.plan.flow(open.flow);

@@ -228,3 +228,33 @@ proptest! {
         prop_assert_eq!(result.fingerprint, five.fingerprint);
     }
 }
+
+/// Receiver credit is 99 % of the ports of the receiver that are up.
+#[test]
+fn receiver_credit_is_that_of_the_ports_that_are_up() {
+    for (down_ports, gbps) in [(0, 400), (1, 300), (3, 100)] {
+        let long = |host| (host, 0, 100 << 20, 0);
+        let mut setup = setup(fabric(1, 1, 4, 4), flows(&[long(1), long(2), long(3)]), "ops");
+        set_keys(uet(&mut setup), "congestion_control=rccc");
+        set_keys(&mut setup.fabric, "ecn=false");
+        let mut setup =
+            (0..down_ports).fold(setup, |setup, plane| with_fault(setup, down(&format!("host0-p{plane}.leaf0"))));
+        (setup.limits.time_limit, setup.limits.until_all_done) = (Time::from_ms(1), true);
+        setup.measure.series_flows = vec![0, 1, 2];
+        setup.measure.series_interval = Time::from_us(100);
+        let result = run(&setup);
+        let sent = |at: u64| -> u64 {
+            let of = |flow: &anabranch_outcome::FlowSeries| {
+                flow.samples.iter().find(|sample| sample.time == Time::from_us(at)).unwrap().sent_packets
+            };
+            result.flow_series.iter().map(of).sum()
+        };
+        // 800 us at 0.99 of the rate: 9519.2 packets of 4160 B at 400 Gb/s.
+        let expected = 9519 * gbps / 400;
+        assert!(
+            (sent(900) - sent(100)).abs_diff(expected) <= 12,
+            "{down_ports}: {} of {expected}",
+            sent(900) - sent(100)
+        );
+    }
+}
