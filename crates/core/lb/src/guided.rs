@@ -128,6 +128,12 @@ impl GuidedPaths {
         index << 16 | u32::from(self.ev(index))
     }
 
+    /// Returns the index in a tag.
+    #[inline]
+    pub fn index(tag: crate::Tag) -> u32 {
+        tag >> 16
+    }
+
     /// Returns the entropy value of path `index`; 0 if there is no such path.
     #[inline]
     pub fn ev(&self, index: u32) -> u16 {

@@ -5,6 +5,8 @@
 //! - Equally penalised paths take turns in generation order.
 //! - With `decay_on = "generated"` skipped candidates are used up, and each one lets penalties decay.
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
+//! - Guided paths (§VI: other topologies need a "mapping between each part of MP-EV to the topology") are one part, the number
+//!   of the path in its list: lists are not as long for every first choice.
 //!
 //! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
 //! The history of a path takes `ceil(log2(p_max` + 1)) bits in hardware, `p_max` being the largest penalty (PRIME §III-D;
@@ -17,16 +19,17 @@ mod tuning;
 use super::{
     Slots,
     history::{MAX_PENALTY, Signal},
-    mp_ev::{Generator, PathEncoding},
+    mp_ev::{Generator, MAX_PATHS, PathEncoding},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
 use context::{Context, Penalties, Rules};
+use std::sync::Arc;
 
 pub(crate) const ABOUT: About = About {
     name: "prime",
@@ -87,6 +90,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Paths that entropy values name.
+    pub enum PrimeValues {
+        /// An uplink per tier.
+        Structured = "structured",
+        /// The paths of a guided list (Spritz), at most the 32,000 fastest.
+        Guided = "guided",
+    }
+}
+
 parameters! {
     /// PRIME: congestion-aware multi-part entropy.
     pub struct PrimeParameters {
@@ -115,15 +128,22 @@ parameters! {
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
         /// Packets sent before the history takes effect.
         history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C", Reading;
+        /// Paths that entropy values name; switches must read them so.
+        values: PrimeValues = PrimeValues::Structured, source "PRIME §III-D; `guided` is ours (PRIME §VI: other topologies)", Expert;
     }
 }
 
 impl SchemeCapabilities for PrimeParameters {
     fn tags(&self) -> TagKind {
-        TagKind::MultiPart
+        match self.values {
+            PrimeValues::Structured => TagKind::MultiPart,
+            PrimeValues::Guided => TagKind::Guided,
+        }
     }
 
     fn check(&self) -> Result<(), Invalid> {
+        let is_shared = self.values == PrimeValues::Guided && self.scope != Scope::Flow;
+        Invalid::unless(!is_shared, "values", "guided", "structured, or `scope = \"flow\"`")?;
         Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
     }
 }
@@ -164,6 +184,8 @@ pub struct Prime {
     shared_by: Slots<(u32, SharedFlow)>,
     /// By slot with scope = flow, else in order of creation.
     contexts: Slots<Context>,
+    /// By slot the paths of flows over guided paths.
+    lists: Slots<Arc<GuidedPaths>>,
     /// Sorted by key; the number is an index into `contexts`.
     shared: Vec<(Sharing, u32)>,
 }
@@ -181,7 +203,15 @@ struct SharedFlow {
 impl Prime {
     pub fn new(parameters: PrimeParameters, seed: u64, host_key: u64) -> Self {
         let (rules, host_key) = (parameters.rules(), key(seed, host_key, "mp-ev"));
-        Prime { parameters, rules, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
+        Prime {
+            parameters,
+            rules,
+            host_key,
+            shared_by: Slots::new(),
+            contexts: Slots::new(),
+            lists: Slots::new(),
+            shared: Vec::new(),
+        }
     }
 
     fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64, packet_time: Time) -> Context {
@@ -230,8 +260,16 @@ impl Prime {
         self.contexts.get(number)
     }
 
+    fn encoding(&self, paths: &PathSpace<'_>) -> Option<PathEncoding> {
+        match self.parameters.values {
+            PrimeValues::Structured => PathEncoding::new(paths.uplinks),
+            PrimeValues::Guided => PathEncoding::new(&[paths.guided?.len().min(MAX_PATHS)]),
+        }
+    }
+
     fn penalise(&mut self, slot: u32, tag: Tag, signal: Signal) {
         let rules = self.rules;
+        let tag = if self.parameters.values == PrimeValues::Guided { GuidedPaths::index(tag) } else { tag };
         if let Some(context) = self.of(slot) {
             context.penalise(tag, signal, &rules);
         }
@@ -241,12 +279,15 @@ impl Prime {
 impl HostScheme for Prime {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.close(slot);
-        let Some(shape) = PathEncoding::new(flow.paths.uplinks) else { return };
+        if let Some(list) = flow.paths.guided.filter(|_| self.parameters.values == PrimeValues::Guided) {
+            self.lists.put(slot, Arc::clone(list));
+        }
+        let Some(shape) = self.encoding(&flow.paths) else { return };
         let packet_time = flow.rate.wire_time(u64::from(flow.full_packet));
         if self.parameters.scope == Scope::Flow {
             let mut context = self.context(flow.key, shape, flow.bdp_packets, packet_time);
             if !flow.paths.dead.is_empty() {
-                context.set_dead(flow.paths.dead, &self.rules);
+                context.set_dead(named(flow.paths.dead), &self.rules);
             }
             self.contexts.put(slot, context);
         } else {
@@ -258,6 +299,7 @@ impl HostScheme for Prime {
     }
 
     fn close(&mut self, slot: u32) {
+        self.lists.take(slot);
         if self.parameters.scope == Scope::Flow {
             self.contexts.take(slot);
         } else {
@@ -268,12 +310,16 @@ impl HostScheme for Prime {
     #[inline]
     fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
         let mut rules = self.rules;
-        Decision::Send(self.of(slot).map_or(0, |context| {
+        let tag = self.of(slot).map_or(0, |context| {
             if rules.by_time {
                 rules.decay = context.drained(now, rules.decay);
             }
             context.select(&rules)
-        }))
+        });
+        Decision::Send(match self.parameters.values {
+            PrimeValues::Structured => tag,
+            PrimeValues::Guided => self.lists.get(slot).map_or(0, |list| list.tag(tag)),
+        })
     }
 
     #[inline]
@@ -300,15 +346,20 @@ impl HostScheme for Prime {
         }
         let rules = self.rules;
         if let Some(context) = self.of(slot) {
-            context.set_dead(dead, &rules);
+            context.set_dead(named(dead), &rules);
         }
     }
+}
+
+/// Of the paths of a list, those that are named.
+fn named(dead: &[bool]) -> &[bool] {
+    &dead[..dead.len().min(MAX_PATHS as usize)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{flow, mark, packet, send, send_at};
+    use crate::host::testing::{flow, guided_flow, mark, packet, send, send_at};
     use anabranch_settings::{Parameters, Raw};
 
     fn prime(sets: &[(&str, Raw)], uplinks: &[u32]) -> Prime {
@@ -488,5 +539,48 @@ mod tests {
         let heap = s.contexts.get(0).unwrap().generator.memory() - size_of::<Generator>() + size_of::<Penalties>();
         let all = size_of::<Option<Context>>() + heap;
         assert!(all < 1200, "{all}");
+    }
+
+    fn guided(paths: u32) -> (Prime, Arc<GuidedPaths>) {
+        let path = |index: u32| crate::GuidedPath {
+            ev: (index / 7 << 8 | index % 7) as u16,
+            kind: 0,
+            minimal: index == 0,
+            latency: Time::from_ns(u64::from(index)),
+            propagation: Time::ZERO,
+            hops: 1,
+        };
+        let list = Arc::new(GuidedPaths::new((0..paths).map(path)));
+        let values = PrimeValues::Guided;
+        let p = PrimeParameters { history_after: PacketsOrBdp::Packets(0), values, ..Default::default() };
+        let mut scheme = Prime::new(p, 1, 2);
+        scheme.open(Time::ZERO, 0, &guided_flow(&list));
+        (scheme, list)
+    }
+
+    #[test]
+    fn a_pass_has_every_path_of_a_list_once() {
+        for paths in [1, 2, 7, 40, 33_000] {
+            let (mut s, list) = guided(paths);
+            let named = paths.min(MAX_PATHS);
+            for _ in 0..2 {
+                let mut pass: Vec<Tag> = (0..named).map(|_| send(&mut s)).collect();
+                pass.sort_unstable();
+                assert_eq!(pass, (0..named).map(|index| list.tag(index)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_marked_path_of_a_list_is_passed_over() {
+        let (mut s, list) = guided(5);
+        let marked = list.tag(3);
+        while send(&mut s) != marked {}
+        mark(&mut s, marked);
+        // A quarter of a BDP of `testing::flow`.
+        assert!((0..5).all(|_| send(&mut s) != marked));
+        let dead: Vec<bool> = (0..5).map(|index| index == 1).collect();
+        s.on_paths_changed(Time::ZERO, 0, &dead);
+        assert!((0..100).all(|_| send(&mut s) != list.tag(1)));
     }
 }

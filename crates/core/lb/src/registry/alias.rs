@@ -69,6 +69,8 @@ pub const ALIASES: &[Alias] = &[
     alias("nccl", "qp-spray", "ecmp", "static spraying as collective libraries do it, another name of qp-spray"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
     alias("prime", "prime", "ev-index", "PRIME: multi-part round robin that passes over congested paths"),
+    alias("prime-guided", "prime", "source-guided", "PRIME over the guided paths of a Dragonfly or Slim Fly")
+        .with(&[("values", "guided")]),
     alias("mrc", "mrc", "ev-index", "MRC: skips congested entropy values for a turn, withdraws broken ones")
         .with(&[("remap", "static")]),
     alias("mrc-hashed", "mrc", "ecmp", "MRC over hashed UDP source ports").with(&[("values", "hashed")]),
