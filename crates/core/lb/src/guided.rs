@@ -8,7 +8,7 @@ use anabranch_units::Time;
 pub enum GuidedTopology {
     /// Groups of fully meshed switches; one global link between two groups counts.
     Dragonfly,
-    /// Any two switches are at most two hops apart.
+    /// Any two switches are at most two hops apart; or three, in a graph from a file. Two hops are free.
     SlimFly,
 }
 

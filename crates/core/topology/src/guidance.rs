@@ -35,20 +35,27 @@ static SLIM_FLY: [PathType; 14] = types([
     (0, 4),
 ]);
 
+static GRAPH: [PathType; 5] = types([(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]);
+
+/// Largest distance between switches of a graph with guided paths.
+pub(crate) const MAX_DIAMETER: u32 = 3;
+
 /// Routing rules of source-guided paths in a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guidance {
     /// Up to local, global, local, global, local; by default local, global, local.
     Dragonfly,
-    /// Two free hops; by default over the common neighbour of the smallest number.
+    /// Two free hops; by default over the common neighbour of the smallest number. Also of a HyperX.
     SlimFly,
+    /// Two free hops in a graph from a file; by default a shortest path, by the port of the smallest number.
+    Graph,
 }
 
 impl Guidance {
     /// Returns the number of virtual channels that prevent deadlock: the hops of the longest guided path.
     pub fn virtual_channels(self) -> u8 {
         match self {
-            Guidance::Dragonfly => 5,
+            Guidance::Dragonfly | Guidance::Graph => 5,
             Guidance::SlimFly => 4,
         }
     }
@@ -59,7 +66,7 @@ impl Guidance {
             // 4 bytes each: a gateway per pair of groups, and a port per switch and group.
             Guidance::Dragonfly => 4 * groups * (groups + switches),
             // 2 bytes each: a port per pair of switches.
-            Guidance::SlimFly => 2 * switches * switches,
+            Guidance::SlimFly | Guidance::Graph => 2 * switches * switches,
         }
     }
 
@@ -68,6 +75,7 @@ impl Guidance {
         match self {
             Guidance::Dragonfly => &DRAGONFLY,
             Guidance::SlimFly => &SLIM_FLY,
+            Guidance::Graph => &GRAPH,
         }
     }
 

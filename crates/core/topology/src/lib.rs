@@ -27,7 +27,7 @@ pub use graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Rails, T
 pub use guidance::{Guidance, PathType};
 pub use guide::{Guide, GuidedPath, guided_table_bytes, virtual_channel};
 pub use kinds::{
-    Arrangement, ClosParameters, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters,
+    Arrangement, ClosParameters, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, HyperxParameters,
     LeafSpineParameters, RailOnlyParameters, RailOptimisedParameters, Scale, SlimFlyParameters, TopologyParameters,
 };
 pub use overrides::LinkOverride;

@@ -35,7 +35,7 @@ pub struct Guide {
     group_ports: Vec<u32>,
     /// Dragonfly: the switch that owns each port.
     owner: Vec<u32>,
-    /// Slim Fly: the number of the default port, per (switch, other switch).
+    /// But for a Dragonfly: the number of the default port, per (switch, other switch).
     default_ports: Vec<u16>,
 }
 
@@ -74,6 +74,7 @@ impl Guide {
         match guidance {
             Guidance::Dragonfly => guide.find_gateways(),
             Guidance::SlimFly => guide.find_default_ports(),
+            Guidance::Graph => guide.find_shortest_ports(),
         }
         guide
     }
@@ -135,7 +136,7 @@ impl Guide {
     pub fn next_port(&self, at: u32, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: u32) -> u32 {
         let same_group = self.group[at as usize] == self.group[to as usize];
         let port = match (self.guidance, hop) {
-            (Guidance::SlimFly, 0 | 1) => self.port(at, ev[usize::from(hop)], |_| true),
+            (Guidance::SlimFly | Guidance::Graph, 0 | 1) => self.port(at, ev[usize::from(hop)], |_| true),
             (Guidance::Dragonfly, 0) => self.port(at, ev[0], |local| local || !same_group),
             (Guidance::Dragonfly, 1) if arrived_over_local && !same_group => self.port(at, ev[1], |local| !local),
             _ => None,
@@ -206,6 +207,45 @@ impl Guide {
         self.default_ports = table;
     }
 
+    fn find_shortest_ports(&mut self) {
+        let switches = self.switches();
+        let mut table = vec![u16::MAX; (switches * switches) as usize];
+        for to in 0..switches {
+            let distances = self.distances(to);
+            for at in (0..switches).filter(|at| *at != to) {
+                let nearer = |port: &(u16, u32)| distances[self.to[port.1 as usize] as usize] < distances[at as usize];
+                let port = (0..).zip(self.ports(at)).find(nearer);
+                table[(at * switches + to) as usize] = port.map_or(u16::MAX, |port| port.0);
+            }
+        }
+        self.default_ports = table;
+    }
+
+    /// Returns the number of links from every switch to `to`; `u32::MAX` where there is no path.
+    fn distances(&self, to: u32) -> Vec<u32> {
+        let mut distances = vec![u32::MAX; self.switches() as usize];
+        let mut reached = vec![to];
+        distances[to as usize] = 0;
+        let mut next = 0;
+        while let Some(&at) = reached.get(next) {
+            next += 1;
+            for port in self.ports(at) {
+                let other = self.to[port as usize];
+                if distances[other as usize] == u32::MAX {
+                    distances[other as usize] = distances[at as usize] + 1;
+                    reached.push(other);
+                }
+            }
+        }
+        distances
+    }
+
+    /// Returns the largest distance between two switches; `None` if some have no path.
+    pub(crate) fn diameter(&self) -> Option<u32> {
+        let farthest = |to| self.distances(to).into_iter().max();
+        (0..self.switches()).filter_map(farthest).max().filter(|distance| *distance < u32::MAX)
+    }
+
     fn port_to(&self, switch: u32, other: u32) -> u32 {
         let ports = self.ports(switch);
         let neighbours = &self.to[ports.start as usize..ports.end as usize];
@@ -214,7 +254,7 @@ impl Guide {
 
     fn default_port(&self, at: u32, to: u32) -> u32 {
         match self.guidance {
-            Guidance::SlimFly => {
+            Guidance::SlimFly | Guidance::Graph => {
                 self.first[at as usize] + u32::from(self.default_ports[(at * self.switches() + to) as usize])
             }
             Guidance::Dragonfly => {

@@ -52,7 +52,7 @@ impl Guide {
             let minimal = match self.guidance {
                 // No other path has at most one global link and as few hops.
                 Guidance::Dragonfly => ports.len() <= default && kind.global <= 1,
-                Guidance::SlimFly => ports.len() == default,
+                Guidance::SlimFly | Guidance::Graph => ports.len() == default,
             };
             paths.push(GuidedPath { ev, kind, minimal, latency, propagation, links });
         });
@@ -82,7 +82,7 @@ impl Guide {
             let guided_on = match self.guidance {
                 Guidance::Dragonfly if same_group && !local => continue,
                 Guidance::Dragonfly => local && !same_group,
-                Guidance::SlimFly => second != to,
+                Guidance::SlimFly | Guidance::Graph => second != to,
             };
             if !guided_on {
                 self.complete(&[first], from, to, [ev1, 0], found);
@@ -90,7 +90,7 @@ impl Guide {
             }
             for (ev2, next) in (0..).zip(self.ports(second)) {
                 // On Dragonfly the second hop is a global link.
-                if self.guidance == Guidance::SlimFly || !self.local[next as usize] {
+                if self.guidance != Guidance::Dragonfly || !self.local[next as usize] {
                     self.complete(&[first, next], from, to, [ev1, ev2], found);
                 }
             }

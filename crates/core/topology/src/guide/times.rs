@@ -42,7 +42,7 @@ impl Guide {
         let ports = (0..self.switches()).map(|s| self.ports(s).len() as u64).max().unwrap_or(0);
         let per_pair = match self.guidance {
             Guidance::Dragonfly => u64::from(self.groups.max(2) - 1).max(ports),
-            Guidance::SlimFly => ports * ports,
+            Guidance::SlimFly | Guidance::Graph => ports * ports,
         };
         (u64::from(self.switches()) * per_pair).max(1)
     }
@@ -119,6 +119,8 @@ impl Guide {
             (Guidance::Dragonfly, false) => local * 2 + global,
             (Guidance::SlimFly, true) => local.max(global) * 4,
             (Guidance::SlimFly, false) => local.max(global) * 2,
+            (Guidance::Graph, true) => local * 5,
+            (Guidance::Graph, false) => local * 3,
         };
         let stride = if guided { self.stride() } else { 1 };
         let mut longest = Time::ZERO;

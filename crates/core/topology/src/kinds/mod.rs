@@ -5,6 +5,7 @@ mod dragonfly;
 mod fat_tree;
 mod file;
 mod grouped;
+mod hyperx;
 mod kind;
 mod leaf_spine;
 mod pods;
@@ -16,6 +17,7 @@ pub use clos::ClosParameters;
 pub use dragonfly::{Arrangement, DragonflyParameters};
 pub use fat_tree::FatTreeParameters;
 pub use file::{FileFormat, FileParameters};
+pub use hyperx::HyperxParameters;
 pub use kind::Scale;
 pub(crate) use kind::{Kind, moving, short};
 pub use leaf_spine::LeafSpineParameters;
@@ -36,6 +38,7 @@ registry! {
         rail_only RailOnly RailOnlyParameters,
         dragonfly Dragonfly DragonflyParameters,
         slim_fly SlimFly SlimFlyParameters,
+        hyperx Hyperx HyperxParameters,
         file File FileParameters,
     }
 }

@@ -1,11 +1,12 @@
 //! Source-guided paths against specification 8.1, 9.2 to 9.5, 10.4 and 10.5, and against an enumeration.
 
-use crate::common::{arranged, dragonfly, fat_tree, neighbours, node, pairs, slim_fly, walk};
+use crate::common::{arranged, dragonfly, fat_tree, make, neighbours, node, pairs, parameters, slim_fly, walk};
 use anabranch_random::Stream;
 use anabranch_topology::{
     BasePaths, Guidance, LinkClass, LinkId, LinkOverride, NodeId, PathType, Topology, guided_table_bytes,
 };
 use anabranch_units::{Rate, Time};
+use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Spritz, Table I: latency in tenths of a nanosecond by (local, global).
@@ -125,6 +126,64 @@ fn paths_are_those_of_the_specification() {
     }
     for (q, step) in [(3, 1), (4, 1), (5, 1), (7, 5), (9, 97)] {
         check_against(&slim_fly(q, 1), step, slim_fly_paths);
+    }
+    for (rows, columns, step) in [(1, 4, 1), (2, 2, 1), (4, 3, 1), (5, 5, 1), (8, 8, 97)] {
+        check_against(&make("hyperx", &format!("rows={rows} columns={columns} p=1")).unwrap(), step, slim_fly_paths);
+    }
+}
+
+/// Two free hops, then to the neighbour of the smallest number that is one link nearer, until there; simple.
+fn graph_paths(near: &[BTreeSet<u32>], s: u32, t: u32) -> BTreeSet<Vec<u32>> {
+    fn within(near: &[BTreeSet<u32>], at: u32, t: u32, links: u32) -> bool {
+        at == t || links > 0 && near[at as usize].iter().any(|next| within(near, *next, t, links - 1))
+    }
+    let distance = |at: u32| (0..).find(|links| within(near, at, t, *links)).unwrap();
+    let mut found = BTreeSet::new();
+    for &a in &near[s as usize] {
+        let starts: Vec<Vec<u32>> =
+            if a == t { vec![vec![s, a]] } else { near[a as usize].iter().map(|&b| vec![s, a, b]).collect() };
+        for mut path in starts {
+            while path[path.len() - 1] != t {
+                let at = path[path.len() - 1];
+                path.push(*near[at as usize].iter().find(|next| distance(**next) < distance(at)).unwrap());
+            }
+            if path.iter().collect::<BTreeSet<_>>().len() == path.len() {
+                found.insert(path);
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    /// A drawn graph has the paths of an enumeration, or is refused with its diameter.
+    #[test]
+    fn paths_of_a_graph_are_those_enumerated(switches in 2u32..14, links in prop::collection::vec((0u32..14, 0u32..14), 0..30)) {
+        let ring = (0..switches - 1).map(|s| (s, s + 1));
+        let drawn = links.into_iter().map(|(a, b)| (a % switches, b % switches)).filter(|(a, b)| a != b);
+        let edges: BTreeSet<(u32, u32)> = ring.chain(drawn).map(|(a, b)| (a.min(b), a.max(b))).collect();
+        let text: String = edges.iter().map(|(a, b)| format!("{a} {b}\n")).collect();
+        let keys = "path=graph.adjlist guided=true";
+        match parameters("file", keys).build(&|_| Ok(text.clone())) {
+            Ok(graph) => check_against(&graph, 1, graph_paths),
+            Err(error) => {
+                let plain = parameters("file", "path=graph.adjlist").build(&|_| Ok(text.clone())).unwrap();
+                let near = neighbours(&plain);
+                let farthest = |s: u32| {
+                    let (mut seen, mut links) = (BTreeSet::from([s]), 0);
+                    while seen.len() < switches as usize {
+                        seen = seen.iter().flat_map(|at| near[*at as usize].iter().copied().chain([*at])).collect();
+                        links += 1;
+                    }
+                    links
+                };
+                let far = (0..switches).map(farthest).max().unwrap();
+                let expected = format!("two switches are {far} links apart");
+                prop_assert!(far > 3 && error.to_string().contains(&expected), "{error}");
+            }
+        }
     }
 }
 
@@ -254,8 +313,10 @@ fn default_paths() {
             let path = switches_of(&it, from, &walk(&it, &guide, from, to));
             let [s, t] = [from, to].map(|n| n.0 - it.hosts);
             let expected = match guide.guidance() {
-                Guidance::SlimFly if near[s as usize].contains(&t) => vec![s, t],
-                Guidance::SlimFly => vec![s, *near[s as usize].intersection(&near[t as usize]).next().unwrap(), t],
+                Guidance::SlimFly | Guidance::Graph if near[s as usize].contains(&t) => vec![s, t],
+                Guidance::SlimFly | Guidance::Graph => {
+                    vec![s, *near[s as usize].intersection(&near[t as usize]).next().unwrap(), t]
+                }
                 Guidance::Dragonfly => {
                     let of = |paths: BTreeSet<Vec<u32>>| {
                         let crossings = |p: &Vec<u32>| p.windows(2).filter(|w| w[0] / 4 != w[1] / 4).count();
@@ -307,7 +368,7 @@ fn base_paths_are_the_fastest() {
         // for 64 B; host links and last switches (83.2 + 1.28 + 2 * 25) * 2 + 1000 ns.
         let both_ways = match guide.guidance() {
             Guidance::Dragonfly => 2_299_600 + 2_053_840,
-            Guidance::SlimFly => 2_166_400 + 2_002_560,
+            Guidance::SlimFly | Guidance::Graph => 2_166_400 + 2_002_560,
         };
         assert_eq!(it.max_base_rtt(4160, 64), Time::from_ps(both_ways + 2 * (83_200 + 1280 + 50_000) + 1_000_000));
     }

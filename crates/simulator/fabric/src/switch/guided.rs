@@ -24,7 +24,7 @@ impl GuidedSwitch for At<'_, '_> {
     fn topology(&self) -> GuidedTopology {
         match self.guided.guide.guidance() {
             Guidance::Dragonfly => GuidedTopology::Dragonfly,
-            Guidance::SlimFly => GuidedTopology::SlimFly,
+            Guidance::SlimFly | Guidance::Graph => GuidedTopology::SlimFly,
         }
     }
     #[inline]

@@ -74,6 +74,11 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> D
             let (q, p) = dice.one(&[(3, 1), (3, 2), (4, 1), (5, 1)]);
             draft.with(links(dice, section.raw("q", q).raw("p", p), &low_diameter))
         }
+        "hyperx" => {
+            let [rows, columns, p] = [(1, 4), (2, 4), (1, 2)].map(|(least, most)| dice.number(least, most));
+            let section = section.raw("rows", rows).raw("columns", columns).raw("p", p);
+            draft.with(links(dice, section, &low_diameter))
+        }
         "file" => file(dice, draft, section),
         _ => draft.with(match TopologyParameters::named(kind) {
             Ok(parameters) => unknown(dice, section, parameters.parameters()),

@@ -312,7 +312,7 @@ proptest! {
 }
 
 proptest! {
-    /// What is said of a number of active values is what a rotation has.
+    /// The note on a number of active values states what a rotation has.
     #[test]
     fn a_number_that_does_not_fit_is_said(tiers in prop::collection::vec(1u32..9, 1..3), planes in 1u32..5, active in 1u32..100) {
         let parameters = MrcParameters { active, backup: 32, min_active: Auto::Value(0), ..MrcParameters::default() };

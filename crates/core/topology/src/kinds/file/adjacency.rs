@@ -2,15 +2,18 @@
 
 use super::text::{at_line, lines, number};
 use crate::{
-    LinkClass, TopologyError,
+    Guidance, Guide, LinkClass, TopologyError,
     build::{Builder, MAX_HOSTS},
     graph::Graph,
+    guidance::MAX_DIAMETER,
+    kinds::grouped::MAX_SWITCHES,
 };
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
+    pub(crate) guided: bool,
     pub(crate) link: (Rate, Time),
     pub(crate) latency: Time,
 }
@@ -61,5 +64,25 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     for (a, b) in edges.into_keys() {
         builder.cable(first + a, first + b, rest.link, LinkClass::Local);
     }
-    builder.finish(rest.latency, Vec::new())
+    let mut graph = builder.finish(rest.latency, Vec::new())?;
+    if rest.guided {
+        guide(&mut graph)?;
+    }
+    Ok(graph)
+}
+
+fn guide(graph: &mut Graph) -> Result<(), TopologyError> {
+    let (switches, refused) = (u64::from(graph.switches()), |message| Err(TopologyError::at("guided", message)));
+    if switches > MAX_SWITCHES {
+        return refused(format!("{switches} switches; guided paths need at most {MAX_SWITCHES}"));
+    }
+    graph.groups = vec![0; switches as usize];
+    graph.guidance = Some(Guidance::Graph);
+    match Guide::new(graph, Guidance::Graph).diameter() {
+        Some(diameter) if diameter <= MAX_DIAMETER => Ok(()),
+        Some(diameter) => {
+            refused(format!("two switches are {diameter} links apart; guided paths need at most {MAX_DIAMETER}"))
+        }
+        None => refused("not all switches are connected".into()),
+    }
 }

@@ -57,6 +57,9 @@ parameters! {
         format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3", Expert;
         /// Hosts at every switch, for `adjacency`.
         hosts_per_switch: u64 = 1, source "ours", Expert;
+        /// Paths by two free hops and a table, which Spritz and `prime-guided` need, for `adjacency`: no two switches are more
+        /// than three links apart.
+        guided: bool = false, source "Spritz §VI; the default path is ours: a shortest one", Expert;
         /// Rate of every link, for `adjacency`.
         link_rate: Rate = Rate::gbps(400), source "ours";
         /// Delay of every link, for `adjacency`.
@@ -95,6 +98,7 @@ impl Kind for FileParameters {
                 &text,
                 &adjacency::Rest {
                     hosts_per_switch: self.hosts_per_switch,
+                    guided: self.guided,
                     link: (moving("link_rate", self.link_rate)?, short("link_delay", self.link_delay)?),
                     latency,
                 },
