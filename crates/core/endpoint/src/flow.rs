@@ -95,6 +95,7 @@ impl<T> Flow<T> {
                 tag: ack.tag,
                 ecn: ack.ecn,
                 rtt: outcome.rtt,
+                psn: ack.psn,
                 packets: outcome.packets,
                 bytes: outcome.bytes,
                 cumulative: self.sender.cumulative(),

@@ -181,6 +181,8 @@ pub struct Feedback {
     pub ecn: bool,
     /// Its round-trip time; `None` for a retransmitted packet, whose sample would be ambiguous.
     pub rtt: Option<Time>,
+    /// Its PSN.
+    pub psn: u64,
     /// Packets newly acknowledged (several where ACKs are coalesced).
     pub packets: u32,
     /// Payload bytes newly acknowledged.

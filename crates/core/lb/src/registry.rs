@@ -217,6 +217,7 @@ host_schemes! {
     qp_spray QpSpray QpSprayParameters,
     flicr Flicr FlicrParameters,
     mrc Mrc MrcParameters,
+    mp_rdma MpRdma MpRdmaParameters,
     spritz_scout SpritzScout SpritzScoutParameters,
     spritz_spray SpritzSpray SpritzSprayParameters,
     spritz_coarse SpritzCoarse SpritzCoarseParameters,

@@ -13,6 +13,7 @@ mod history;
 pub(crate) mod hopper;
 pub(crate) mod mixed;
 pub(crate) mod mp_ev;
+pub(crate) mod mp_rdma;
 pub(crate) mod mrc;
 pub(crate) mod ops;
 pub(crate) mod plb;
@@ -93,7 +94,7 @@ pub(crate) mod testing {
     }
 
     pub(crate) fn feedback(tag: Tag, ecn: bool) -> Feedback {
-        Feedback { tag, ecn, rtt: Some(Time::from_us(10)), packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
+        Feedback { tag, ecn, rtt: Some(Time::from_us(10)), psn: 0, packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
     }
 
     pub(crate) fn mark(scheme: &mut impl HostScheme, tag: Tag) {

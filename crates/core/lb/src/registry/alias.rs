@@ -76,6 +76,7 @@ pub const ALIASES: &[Alias] = &[
     alias("mrc-hashed", "mrc", "ecmp", "MRC over hashed UDP source ports").with(&[("values", "hashed")]),
     alias("mrc-guided", "mrc", "source-guided", "MRC over the guided paths of a Dragonfly or Slim Fly")
         .with(&[("values", "guided")]),
+    alias("mp-rdma", "mp-rdma", "ecmp", "MP-RDMA: each acknowledgement sends a packet on its own path"),
     alias("minimal", "ecmp", "minimal", "static minimal routing on a Dragonfly or a Slim Fly"),
     alias("valiant", "ecmp", "valiant", "over a random intermediate group or switch"),
     alias("ugal-l", "ecmp", "ugal", "minimal or Valiant, by the switch's own queues").with(&[("knowledge", "local")]),

@@ -128,8 +128,16 @@ fn play(host: &mut Host, of: &dyn SchemeCapabilities, events: &[Event]) -> (Vec<
                 let rtt = rtt.map(Time::from_ps);
                 // Mostly of the path in use: schemes that judge it ignore all others.
                 let tag = if tag % 4 > 0 { sent_last[slot as usize] } else { echo(tag) };
-                let feedback =
-                    Feedback { tag, ecn, rtt, packets: 1, bytes: 4096, cumulative, next_psn: cumulative + more };
+                let feedback = Feedback {
+                    tag,
+                    ecn,
+                    rtt,
+                    psn: cumulative,
+                    packets: 1,
+                    bytes: 4096,
+                    cumulative,
+                    next_psn: cumulative + more,
+                };
                 host.on_ack(now, slot, &feedback);
             }
             Event::Nack { slot, tag, cause } => host.on_loss(now, slot, echo(tag), cause),

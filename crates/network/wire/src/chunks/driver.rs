@@ -214,6 +214,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                 tag,
                 ecn: false,
                 rtt: (tries == 1).then_some(took),
+                psn,
                 packets: 1,
                 bytes: u64::from(bytes),
                 cumulative: stream.cumulative(),

@@ -266,7 +266,7 @@ impl UetSender {
             let wire = bytes + u64::from(packets) * config.header;
             let (ecn, in_flight) = (ack.ecn, self.in_flight);
             let is_full = self.payload(config, ack.psn) == config.mtu as u32;
-            let cc_ack = CcAck { now, bytes: wire, packets, ecn, rtt, is_full, in_flight, path_rtt };
+            let cc_ack = CcAck { now, bytes: wire, packets, psn: ack.psn, ecn, rtt, is_full, in_flight, path_rtt };
             self.cc.on_ack(&config.cc, &cc_ack);
             self.cwnd = self.cc.cwnd();
         }

@@ -41,6 +41,9 @@ parameters! {
         fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT", Reading;
         /// Base RTT from which FastIncrease measures the queueing delay.
         fast_increase_base: FastIncreaseBase = FastIncreaseBase::Longest, source "Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4)", Reading;
+        /// Packets by which an acknowledged packet may lag behind the newest; each that lags further takes a packet from the
+        /// window.
+        late: Never<u64> = Never::Never, source "MP-RDMA §3.3: 32", Expert;
         /// Lets marks shrink the window only while their average exceeds 0.25.
         ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)", Reading;
     }
@@ -63,11 +66,13 @@ pub struct DctcpConfig {
     /// Bytes by which a window of clean acknowledgements grows the window.
     increase: f64,
     decrease: f64,
+    late: u64,
+    mtu: f64,
 }
 
-/// State of a flow.
+/// State of a flow, and the newest PSN acknowledged.
 #[derive(Clone, Debug)]
-pub struct Dctcp(Adaptive);
+pub struct Dctcp(Adaptive, u64);
 
 impl WindowRule for Dctcp {
     type Parameters = DctcpParameters;
@@ -77,6 +82,8 @@ impl WindowRule for Dctcp {
         DctcpConfig {
             increase: parameters.increase * sizes.mtu,
             decrease: parameters.decrease,
+            late: parameters.late.value().unwrap_or(u64::MAX),
+            mtu: sizes.mtu,
             adaptive: AdaptiveConfig {
                 sizes,
                 quick_adapt: parameters.quick_adapt,
@@ -90,7 +97,7 @@ impl WindowRule for Dctcp {
     }
 
     fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
-        Dctcp(Adaptive::new(&config.adaptive, base_rtt))
+        Dctcp(Adaptive::new(&config.adaptive, base_rtt), 0)
     }
 
     #[inline]
@@ -101,6 +108,10 @@ impl WindowRule for Dctcp {
                 self.0.cwnd += bytes / self.0.cwnd * config.increase;
             } else if self.0.may_decrease(&config.adaptive) {
                 self.0.cwnd -= config.decrease * bytes;
+            }
+            self.1 = self.1.max(ack.psn);
+            if self.1 - ack.psn > config.late {
+                self.0.cwnd -= config.mtu;
             }
         }
         self.0.clamp(&config.adaptive);
@@ -171,6 +182,20 @@ mod tests {
         near(flow.cwnd(), 8320.0);
         flow.on_ack(&config, &ack(10, 1000, false, None));
         near(flow.cwnd(), 416_000.0);
+    }
+
+    /// With `late = 2` an acknowledgement of 5 after that of 8 takes a packet besides its own rule, one of 6 does not.
+    #[test]
+    fn late_packets_take_one_from_the_window() {
+        let config = Dctcp::config(&DctcpParameters { late: Never::Value(2), ..plain() }, SIZES, &Network::default());
+        let mut flow = Dctcp::new(&config, BASE);
+        let mut acked = |psn| {
+            flow.on_ack(&config, &CcAck { psn, ..ack(10, 1, true, None) });
+            flow.cwnd()
+        };
+        near(acked(8), 413_920.0);
+        near(acked(6), 411_840.0);
+        near(acked(5), 411_840.0 - 2080.0 - 4160.0);
     }
 
     #[test]

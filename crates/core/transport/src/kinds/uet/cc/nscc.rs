@@ -368,7 +368,17 @@ mod tests {
     }
     fn ack(now: u64, bytes: u64, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, is_full: true, in_flight: 8200, path_rtt: None }
+        CcAck {
+            now: Time::from_us(now),
+            bytes,
+            packets: 1,
+            psn: 0,
+            ecn,
+            rtt,
+            is_full: true,
+            in_flight: 8200,
+            path_rtt: None,
+        }
     }
     fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "found {found}, expected {expected}");

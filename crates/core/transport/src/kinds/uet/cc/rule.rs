@@ -53,6 +53,8 @@ pub struct CcAck {
     pub bytes: u64,
     /// Packets newly acknowledged.
     pub packets: u32,
+    /// PSN of the packet that triggered it.
+    pub psn: u64,
     /// ECN mark.
     pub ecn: bool,
     /// Round trip of the packet that triggered it; `None` if the packet was retransmitted.
