@@ -34,8 +34,8 @@ fn enter(entry: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::Success as c_int,
         Ok(Err(failure)) => {
-            if !failure.message.is_empty() {
-                log::say(Level::Warn, &format!("{entry}: {failure}"));
+            if let Some(message) = failure.report() {
+                log::say(Level::Warn, &format!("{entry}: {message}"));
             }
             failure.code as c_int
         }

@@ -227,7 +227,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     fn breaks(&mut self, error: &WireError) -> Failure {
         let failure = Failure::new(Code::System, error.to_string());
-        self.broken.record(&Failure::new(Code::System, ""));
+        self.broken.record(&failure);
         failure
     }
 
@@ -418,12 +418,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.driver.own_unsent();
         self.peers.remove(&peer);
         self.with_unsent.remove(&peer);
-        let mut first = failure.clone();
-        let mut record = |error: &mut StickyError| {
-            error.record(&first);
-            // Only the first of them logs the message.
-            first.message.clear();
-        };
+        let record = |error: &mut StickyError| error.record(failure);
         for (_, sender) in self.senders.iter_mut().filter(|(_, sender)| sender.is_attached && sender.peer == peer) {
             sender.is_attached = false;
             record(&mut sender.error);

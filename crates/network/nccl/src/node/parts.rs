@@ -8,15 +8,25 @@ use crate::{
 use anabranch_endpoint::{Bytes, Delivered, PathCounts};
 use anabranch_units::Time;
 use anabranch_wire::PeerId;
-use std::{collections::VecDeque, fmt, net::SocketAddr};
+use std::{
+    collections::VecDeque,
+    fmt,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// Failure of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// Result code for NCCL.
     pub code: Code,
-    /// Message for the user; empty: it has been reported before.
+    /// Message for the user.
     pub message: String,
+    /// All calls that fail for the same reason share it.
+    is_reported: Arc<AtomicBool>,
 }
 
 impl fmt::Display for Failure {
@@ -30,7 +40,13 @@ impl std::error::Error for Failure {}
 impl Failure {
     /// Creates a failure with this code.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into() }
+        Failure { code, message: message.into(), is_reported: Arc::default() }
+    }
+
+    /// Returns the message for the log, unless this failure was reported before or has none.
+    pub fn report(&self) -> Option<&str> {
+        let is_new = !self.message.is_empty() && !self.is_reported.swap(true, Ordering::Relaxed);
+        is_new.then_some(&self.message)
     }
 
     /// Creates a failure for a call of NCCL's that is not allowed.
@@ -39,7 +55,7 @@ impl Failure {
     }
 }
 
-/// A permanent failure, whose message is reported once.
+/// A permanent failure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StickyError(Option<Failure>);
 
@@ -52,10 +68,8 @@ impl StickyError {
         self.0.is_none()
     }
 
-    pub(super) fn check(&mut self) -> Result<(), Failure> {
-        let Some(failure) = &mut self.0 else { return Ok(()) };
-        let code = failure.code;
-        Err(Failure { code, message: std::mem::take(&mut failure.message) })
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.0.clone().map_or(Ok(()), Err)
     }
 }
 

@@ -37,12 +37,29 @@ fn disconnected_peer_fails_both_waiting_requests() {
     assert!(pair.network.now() - began < Time::from_us(4_000_000), "{}", pair.network.now() - began);
     let failure = pair.until("the sender", |pair| pair.nodes[0].send(sender, Shared::of(vec![]), 0, 7).err());
     assert_eq!(failure.code, Code::Remote);
-    assert!(failure.message.contains("1 s"), "{failure}");
+    assert!(failure.report().is_some_and(|reason| reason.contains("1 s")), "{failure}");
     let again = pair.nodes[0].send(sender, Shared::of(vec![]), 0, 7).unwrap_err();
-    assert_eq!((again.code, again.message.as_str()), (Code::Remote, ""), "said once");
+    assert_eq!((again.code, again.report()), (Code::Remote, None), "reported once");
     pair.nodes[0].close_sender(sender).unwrap();
     pair.nodes[1].close_receiver(receiver).unwrap();
     assert!(pair.nodes.iter().all(|node| !node.is_used() && node.requests() == 0));
+}
+
+/// A failure whose result a caller drops (a call that closes, the helper thread) is reported by the next call.
+#[test]
+fn dropped_failures_are_reported_later() {
+    let mut pair = Pair::usual(7);
+    let ends = [pair.connect(0), pair.connect(0)];
+    cut(&pair);
+    pair.send(0, ends[0].0, &[], 7).ok();
+    let lost = |pair: &mut Pair| pair.nodes[0].send(ends[0].0, Shared::of(vec![]), 0, 7).err();
+    let first = pair.until("the timeout", lost);
+    // Nobody has logged the first one, and its sender is closed.
+    drop(first);
+    pair.nodes[0].close_sender(ends[0].0).unwrap();
+    let second = pair.nodes[0].send(ends[1].0, Shared::of(vec![]), 0, 7).unwrap_err();
+    assert!(second.report().is_some_and(|reason| reason.contains("timed out")), "{second}");
+    assert_eq!(second.report(), None);
 }
 
 #[test]
