@@ -141,6 +141,13 @@ pub enum CloseReason {
         /// Payload bytes of local full packets.
         ours: u16,
     },
+    /// It has another number of planes.
+    Planes {
+        /// Planes of the peer.
+        theirs: u8,
+        /// Local planes.
+        ours: u8,
+    },
     /// It acknowledged no data for longer than the timeout, though other datagrams of it arrived.
     Stalled(Sizes),
     /// It has lost this endpoint, which acknowledged none of its data.

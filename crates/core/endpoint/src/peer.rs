@@ -1,5 +1,6 @@
 use crate::{
     Settings,
+    Source,
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
     event::Sizes,
     fragments::{Incomplete, Search},
@@ -53,8 +54,9 @@ pub(crate) struct Peer {
     pub(crate) phase: Phase,
     /// `None`: the local endpoint has called it, or the datapath vouches for it.
     pub(crate) host: Option<IpAddr>,
-    /// Address that it has greeted from. Ports of its labels may differ from those that the datapath expects.
-    pub(crate) ip: Option<IpAddr>,
+    /// Address in each plane that it has greeted from, or else first sent from with the local connection number. Ports of
+    /// its labels may differ from those that the datapath expects.
+    pub(crate) ips: Vec<Option<IpAddr>>,
     /// It has sent a datagram with the local connection number.
     pub(crate) is_proven: bool,
     pub(crate) made_at: Time,
@@ -76,8 +78,11 @@ pub(crate) struct Peer {
     pub(crate) requested_paths: Vec<Vec<u32>>,
     /// Schemes choose from these: the requested ones with at least one label that both endpoints have.
     pub(crate) paths: Vec<Vec<u32>>,
-    /// Labels that both endpoints have.
+    /// Labels that both endpoints have, and planes: label `i` is of plane `i` modulo their number.
     pub(crate) labels: u32,
+    pub(crate) planes: u32,
+    /// Number of planes with a path: path `i` is in the one of number `i` modulo it.
+    pub(crate) live_planes: u32,
     /// `true` for labels over which a reply has come: the others are probed, and carry nothing else.
     answered: Vec<bool>,
     /// Rounds of these probes, and the time of the last.
@@ -153,6 +158,8 @@ impl Peer {
             fragments: 1,
             paths: vec![vec![0]],
             labels: 1,
+            planes: 1,
+            live_planes: 1,
             answered: vec![false],
             shortest: Time::MAX,
             window_since: now,
@@ -190,7 +197,31 @@ impl Peer {
         if paths.is_empty() {
             paths = (0..self.labels).filter(may).map(|label| vec![label]).collect();
         }
+        self.live_planes = 1;
+        if self.planes > 1 {
+            let plane_of = |path: &[u32]| path.first().map_or(0, |label| label % self.planes);
+            let mut planes: Vec<Vec<Vec<u32>>> = vec![Vec::new(); self.planes as usize];
+            paths.drain(..).for_each(|path| planes[plane_of(&path) as usize].push(path));
+            planes.retain(|plane| !plane.is_empty());
+            // Every plane has as many paths: those of one with fewer are repeated.
+            let most = planes.iter().map(Vec::len).max().unwrap_or(0);
+            let of = |number: usize| planes.iter().map(move |plane| plane[number % plane.len()].clone());
+            paths = (0..most).flat_map(of).collect();
+            self.live_planes = planes.len() as u32;
+        }
         self.paths = paths;
+    }
+
+    /// Returns `true` if datagrams over this label may come from this address.
+    pub(crate) fn is_address(&self, label: u32, ip: IpAddr) -> bool {
+        let known = self.ips.get((label % self.planes) as usize).copied().flatten();
+        known.map_or(self.planes > 1, |known| known == ip)
+    }
+
+    /// The peer has sent from this address over a label.
+    pub(crate) fn note_address(&mut self, label: u32, from: Option<Source>) {
+        self.ips.resize(self.planes as usize, None);
+        self.ips[(label % self.planes) as usize] = from.map(|from| from.at.ip());
     }
 
     /// Returns `true` if no reply had come over this label before.

@@ -20,8 +20,10 @@ pub struct Settings {
     pub secret: Secret,
     /// Stable key of this host: hosts with the same seed draw different numbers.
     pub host_key: u64,
-    /// Number of labels of each path space; a datagram carries one of them.
+    /// Number of labels of each path space; a datagram carries one of them. A multiple of `planes`.
     pub labels: u32,
+    /// Number of planes of both endpoints, each a network of its own: label `i` is of plane `i` modulo their number.
+    pub planes: u32,
     /// Rate at which packets leave.
     pub rate: Rate,
     /// Bytes on the wire besides a datagram's own, which pacing and window count.
@@ -82,6 +84,7 @@ impl Default for Settings {
             secret: Secret::of_seed(1),
             host_key: 0,
             labels: 8,
+            planes: 1,
             rate: Rate::gbps(10),
             overhead: 42,
             catch_up: Time::from_us(100),

@@ -134,6 +134,13 @@ impl GuidedPaths {
         tag >> 16
     }
 
+    /// Creates the list of `paths` paths of which nothing is known: minimal and equally long.
+    pub fn alike(paths: u32) -> Self {
+        let us = Time::from_us(1);
+        let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
+        GuidedPaths::new((0..paths).map(path))
+    }
+
     /// Returns the entropy value of path `index`; 0 if there is no such path.
     #[inline]
     pub fn ev(&self, index: u32) -> u16 {

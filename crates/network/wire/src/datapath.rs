@@ -78,6 +78,14 @@ pub enum WireError {
         /// Number of labels.
         labels: u32,
     },
+    /// A peer has addresses in more or fewer planes.
+    #[error("found {theirs} addresses of a peer, expected {ours}: one in each plane")]
+    Planes {
+        /// Its addresses.
+        theirs: usize,
+        /// Planes of the datapath.
+        ours: usize,
+    },
     /// The peer with which queue pairs are to be connected does not respond.
     #[error("no reply from {at}: {source}")]
     NoReply {
@@ -118,6 +126,17 @@ pub trait Datapath {
     /// # Errors
     /// Fails if the address cannot be that of a new peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
+
+    /// Adds a peer by its first address in each plane.
+    ///
+    /// # Errors
+    /// Fails if the addresses cannot be those of a new peer, or the datapath has another number of planes.
+    fn peer_in_planes(&mut self, at: &[SocketAddr]) -> Result<PeerId, WireError> {
+        match at {
+            [at] => self.peer(*at, &[]),
+            _ => Err(WireError::Planes { theirs: at.len(), ours: 1 }),
+        }
+    }
 
     /// Adds a peer that has called the local endpoint; returns `None` if there is no number for it.
     fn admit(&mut self, from: Source) -> Option<PeerId> {

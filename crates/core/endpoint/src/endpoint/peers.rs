@@ -17,7 +17,7 @@ use crate::{
     stream::Outgoing,
     watched::Watched,
 };
-use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
 use anabranch_transport::{BaseRttShift, Sender};
 use anabranch_units::Time;
@@ -45,12 +45,6 @@ const MIN_SWEEP_INTERVAL: Time = Time::from_us(1_000);
 /// Exponent, to base two, of the longest time between later rounds, in request timeouts.
 const MAX_BACKOFF: u32 = 8;
 
-fn uniform_paths(paths: u32) -> GuidedPaths {
-    let us = Time::from_us(1);
-    let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
-    GuidedPaths::new((0..paths).map(path))
-}
-
 const REFUSAL_INTERVAL: Time = Time::from_us(1_000_000);
 
 /// `host` is `None` for a peer that the local endpoint calls.
@@ -65,7 +59,7 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
     }
     let (ours, nonce) = (state.entropy.bits() as u32, state.entropy.bits());
     let mut made = Peer::new(phase, ours, nonce, now);
-    made.host = host;
+    (made.host, made.planes) = (host, state.settings.planes);
     state.peers[at] = Some(made);
     state.connections.insert(ours, peer);
     state.hosts.enter(host);
@@ -382,16 +376,11 @@ fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Contro
 }
 
 pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
-    if u64::from(greeting.mtu) != state.settings.mtu() {
-        // The WELCOME carries the local size; the initiator closes the connection.
+    if let Some(reason) = mismatch(state, greeting) {
+        // The WELCOME carries the local values; the initiator closes the connection.
         state.counters.refused += 1;
         state.release_unknown(arrival.peer);
-        report_refusal(
-            state,
-            now,
-            arrival,
-            CloseReason::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 },
-        );
+        report_refusal(state, now, arrival, reason);
         reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting)));
         return;
     }
@@ -408,6 +397,16 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
             }
         }
         (None, None) => state.counters.unknown_peers += 1,
+    }
+}
+
+/// Returns what both endpoints must have alike, and have not.
+fn mismatch(state: &State, greeting: &Greeting) -> Option<CloseReason> {
+    let (mtu, planes) = (state.settings.mtu() as u16, state.settings.planes as u8);
+    match () {
+        () if greeting.mtu != mtu => Some(CloseReason::Mtu { theirs: greeting.mtu, ours: mtu }),
+        () if greeting.planes != planes => Some(CloseReason::Planes { theirs: greeting.planes, ours: planes }),
+        () => None,
     }
 }
 
@@ -442,7 +441,7 @@ fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label:
     }
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
-    known.ip = from.map(|from| from.at.ip());
+    known.note_address(label, from);
     let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
     // A peer that the local endpoint calls may call as well.
     let is_first_greeting = known.their_nonce.is_none()
@@ -477,7 +476,7 @@ fn greeted(state: &mut State, now: Time, peer: u32, from: Option<Source>, label:
 /// Replaces a peer that has restarted by its candidate; returns `false` if there is no such candidate.
 pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
-    let (host, ip) = (known.host, known.ip);
+    let (host, ips) = (known.host, std::mem::take(&mut known.ips));
     let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
     lose(state, peer, CloseReason::Restarted);
     if !make_peer(state, peer, Phase::Greeted, host, now) {
@@ -488,7 +487,7 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
         let Candidate { ours, nonce, greeting, session } = *candidate;
         state.connections.remove(&known.ours);
         state.connections.insert(ours, peer);
-        (known.ours, known.nonce, known.session, known.ip) = (ours, nonce, session, ip);
+        (known.ours, known.nonce, known.session, known.ips) = (ours, nonce, session, ips);
         (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
         known.apply_greeting(&greeting, span, labels);
     }
@@ -565,9 +564,9 @@ pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, 
         state.counters.unknown_peers += 1;
         return state.release_unknown(peer);
     };
-    let (size, ours, theirs) = (state.settings.mtu(), state.protection(), greeting.protection);
-    if u64::from(greeting.mtu) != size {
-        lose(state, peer, CloseReason::Mtu { theirs: greeting.mtu, ours: size as u16 });
+    let (ours, theirs) = (state.protection(), greeting.protection);
+    if let Some(reason) = mismatch(state, greeting) {
+        lose(state, peer, reason);
     } else if ours > Protection::Off || theirs > Protection::Off {
         lose(state, peer, CloseReason::Key { theirs, ours });
     } else {
@@ -674,10 +673,11 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);
     let base_rtt = known.map_or(Time::ZERO, |known| known.initial_rtt);
-    let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
+    let (paths, planes) = known.map_or((1, 1), |known| (known.paths.len() as u32, known.live_planes));
+    let uplinks = [planes, paths / planes];
     let guided = (state.tags == TagKind::Guided).then(|| {
-        let made = state.guided.entry(uplinks[0]);
-        made.or_insert_with(|| Arc::new(uniform_paths(uplinks[0]))).clone()
+        let made = state.guided.entry(paths);
+        made.or_insert_with(|| Arc::new(GuidedPaths::alike(paths))).clone()
     });
     let mtu = settings.mtu();
     let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
@@ -696,7 +696,8 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
         full_packet: full as u32,
         early_packets: transport.early_packets(),
         paths: PathSpace {
-            uplinks: &uplinks,
+            uplinks: &uplinks[usize::from(planes == 1)..],
+            planes,
             guided: guided.as_ref(),
             edge: peer.wrapping_add(1),
             ..PathSpace::default()

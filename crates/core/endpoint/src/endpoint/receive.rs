@@ -27,7 +27,7 @@ fn peer_by_connection(state: &State, arrival: &Arrival<'_>, packet: &Packet<'_>)
     let (from, connection) = (arrival.from?, packet.connection());
     let peer = from.reply_of.or_else(|| state.connections.get(&connection).copied())?;
     let known = state.peer(peer)?;
-    let is_there = from.reply_of.is_some() || known.ip == Some(from.at.ip());
+    let is_there = from.reply_of.is_some() || known.is_address(arrival.label, from.at.ip());
     (is_there && known.ours == connection && !matches!(packet, Packet::Hello { .. })).then_some(peer)
 }
 
@@ -77,6 +77,9 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
         known.last_label = arrival.label;
         if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| state.confirmed.len() < MAX_REPLIES) {
             state.confirmed.push((peer, arrival.label, from.at));
+            if from.reply_of.is_none() {
+                known.note_address(arrival.label, Some(from));
+            }
         }
     } else if !peers::promote(state, now, peer, connection) {
         state.counters.unknown_peers += 1;

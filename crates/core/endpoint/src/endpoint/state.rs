@@ -159,7 +159,8 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(mut settings: Settings) -> Self {
-        settings.labels = settings.labels.clamp(1, 1 << 12);
+        settings.planes = settings.planes.clamp(1, 1 << 7);
+        settings.labels = settings.labels.next_multiple_of(settings.planes).clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
         settings.run_length = settings.run_length.max(1);
         settings.max_held = settings.max_held.max(2 * settings.max_message);
@@ -297,7 +298,12 @@ impl State {
                 self.turn = (self.turn + 1) % paths;
                 known.label(self.turn, turn)
             }
-            TagKind::MultiPart => known.label((tag ^ tag >> 16) % paths, turn),
+            TagKind::MultiPart => {
+                // Of several planes the first part names one, in as many bits as their number needs.
+                let bits = known.live_planes.next_power_of_two().trailing_zeros();
+                let (plane, tag) = (tag & ((1 << bits) - 1), tag >> bits);
+                known.label((tag ^ tag >> 16).wrapping_mul(known.live_planes).wrapping_add(plane) % paths, turn)
+            }
             TagKind::Entropy => {
                 let entropy = tag ^ tag >> 16;
                 known.label(entropy % paths, entropy / paths)

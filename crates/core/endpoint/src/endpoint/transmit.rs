@@ -174,11 +174,11 @@ impl Egress<Outgoing> for WireEgress<'_> {
 
 pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2]) -> Greeting {
     let [nonce, own_nonce] = nonces;
-    let Settings { span, max_message, labels, .. } = state.settings;
-    let labels = labels as u16;
+    let Settings { span, max_message, labels, planes, .. } = state.settings;
+    let (labels, planes) = (labels as u16, planes as u8);
     let mtu = state.settings.mtu() as u16;
     let protection = state.protection();
-    Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message }
+    Greeting { connection, nonce, own_nonce, protection, mtu, labels, planes, span, max_message }
 }
 
 pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {

@@ -14,8 +14,8 @@
 //! | 8 to 11 | check: CRC32C of the header, padding and payload not included, with this field as zero |
 //!
 //! **HELLO** (96 bytes, padded to a full packet) and **WELCOME** (64 bytes): 8 the word `ABCH`, 12 connection number
-//! of the sender (0 in a WELCOME: refused), 16 payload of a full packet (2 bytes), 18 zero (4), 22 packets of a stream
-//! that may be under way, 26 nonce (8 bytes; a WELCOME repeats that of the HELLO), 34 largest message (8), 42 zero
+//! of the sender (0 in a WELCOME: refused), 16 payload of a full packet (2 bytes), 18 planes less one (1), 19 zero
+//! (3), 22 packets of a stream that may be under way, 26 nonce (8 bytes; a WELCOME repeats that of the HELLO), 34 largest message (8), 42 zero
 //! (8), 50 labels that the sender listens to (2), 52 check: CRC32C of the whole datagram, padding included, with this
 //! field as zero, 56 nonce of the sender (8). A HELLO further has 64 the cookie (32; all zero: none).
 //!

@@ -48,6 +48,8 @@ pub struct Greeting {
     pub mtu: u16,
     /// Number of labels that the sender of this greeting receives on.
     pub labels: u16,
+    /// Number of planes that these labels are of, from 1.
+    pub planes: u8,
     /// Protection that its sender uses.
     pub protection: Protection,
     /// Maximum packets of a stream under way beyond the first missing one.
@@ -337,7 +339,7 @@ impl<'a> Packet<'a> {
                     _ => return Err(DecodeError::Value("protection")),
                 };
                 let (connection_of_sender, mtu) = (from.u32(), from.u16());
-                let _reserved: [u8; 4] = from.bytes();
+                let [planes, _reserved @ ..] = from.bytes::<4>();
                 let (span, nonce, max_message) = (from.u32(), from.u64(), from.u64());
                 let _reserved: [u8; 8] = from.bytes();
                 let labels = from.u16();
@@ -347,14 +349,15 @@ impl<'a> Packet<'a> {
                     own_nonce: 0,
                     mtu,
                     labels,
+                    planes: planes.wrapping_add(1),
                     protection,
                     span,
                     max_message,
                 };
                 let _check = from.u32();
                 greeting.own_nonce = from.u64();
-                if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 {
-                    return Err(DecodeError::Value("mtu, span or labels"));
+                if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 || greeting.planes == 0 {
+                    return Err(DecodeError::Value("mtu, span, labels or planes"));
                 }
                 match kind {
                     HELLO => Packet::Hello { greeting, cookie: from.bytes() },

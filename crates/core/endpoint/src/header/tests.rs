@@ -32,7 +32,7 @@ proptest! {
         let [connection, stream, tag, span, offset] = numbers;
         let mut out = Vec::new();
         let greeting = Greeting {
-            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: span | 1, max_message: wide[1],
+            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, planes: 1 + numbers[4] as u8 % 32, span: span | 1, max_message: wide[1],
             protection: [Protection::Off, Protection::Control, Protection::All][psn as usize % 3],
         };
         let cookie = std::array::from_fn(|at| (wide[at % 3] >> (at % 8)) as u8);
@@ -132,6 +132,7 @@ fn any_bit_error_is_detected() {
         protection: Protection::Off,
         mtu: 4,
         labels: 5,
+        planes: 6,
         span: 6,
         max_message: 7,
     };

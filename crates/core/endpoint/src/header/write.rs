@@ -29,7 +29,7 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     put(out, MAGIC.to_be_bytes());
     put(out, greeting.connection.to_be_bytes());
     put(out, greeting.mtu.to_be_bytes());
-    put(out, [0; 4]);
+    put(out, [greeting.planes.wrapping_sub(1), 0, 0, 0]);
     put(out, greeting.span.to_be_bytes());
     put(out, greeting.nonce.to_be_bytes());
     put(out, greeting.max_message.to_be_bytes());

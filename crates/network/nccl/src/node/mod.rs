@@ -373,6 +373,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             CloseReason::Mtu { theirs, ours } => {
                 format!("{name} has packets of {theirs} B, this rank {ours} B: give both the same ANABRANCH_MTU")
             }
+            CloseReason::Planes { theirs, ours } => {
+                format!("{name} has {theirs} planes, this rank {ours}: give both the same ANABRANCH_PLANES")
+            }
             CloseReason::Stalled(sizes) => {
                 format!("{name} acknowledged no data for {} s. {}", us as f64 / 1e6, path_text(sizes, PAYLOAD))
             }
@@ -393,11 +396,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         {
             message += &format!("; {refused}");
         }
-        let code = if matches!(reason, CloseReason::Mtu { .. } | CloseReason::Version { .. } | CloseReason::Key { .. })
-        {
-            Code::Usage
-        } else {
-            Code::Remote
+        let code = match reason {
+            CloseReason::Mtu { .. }
+            | CloseReason::Planes { .. }
+            | CloseReason::Version { .. }
+            | CloseReason::Key { .. } => Code::Usage,
+            _ => Code::Remote,
         };
         self.fails(peer, &Failure::new(code, message));
     }

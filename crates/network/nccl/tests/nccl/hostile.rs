@@ -202,6 +202,7 @@ fn a_refused_rank_states_no_round_trip() {
         protection: Protection::Off,
         mtu: 1000,
         labels: 1,
+        planes: 1,
         span: u32::MAX,
         max_message: u64::MAX,
     };

@@ -1,14 +1,17 @@
 use super::{
     Chunk, ChunkPath, ChunkSettings, Completion, MAX_CHUNKS, QueueId,
     queues::Queues,
-    stream::{self, Flight, Measured, Next, PendingChunk, Posted, Stream},
+    stream::{Flight, Measured, Next, PendingChunk, Posted, Stream},
 };
 use crate::{Label, WireError};
 use anabranch_endpoint::Balancer;
-use anabranch_lb::{Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag, registry::Host};
+use anabranch_lb::{
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag,
+    registry::{Host, TagKind},
+};
 use anabranch_random::Stream as Draws;
 use anabranch_units::{Rate, Time};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 /// For schemes that require a flow size: a stream is unbounded.
 const STREAM_CHUNKS: u64 = 1 << 40;
@@ -298,6 +301,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let probe = probe + noise;
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
         let uplinks = [self.settings.labels.len() as u32];
+        let is_guided = self.settings.scheme.capabilities().tags() == TagKind::Guided;
+        let guided = is_guided.then(|| Arc::new(GuidedPaths::alike(uplinks[0])));
         let key = Draws::keyed(self.settings.seed, 0, "chunks").bits();
         let info = FlowInfo {
             key,
@@ -312,7 +317,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
             rate: Rate((bits_per_second as u64).max(1)),
             full_packet: self.settings.chunk,
             early_packets: u64::MAX,
-            paths: PathSpace { uplinks: &uplinks, ..PathSpace::default() },
+            paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), ..PathSpace::default() },
         };
         let slot = self.balancer.open(self.path.now(), &info);
         self.stream.measured = Some(Measured { slot, probe, chunk: base_rtt });
@@ -322,9 +327,9 @@ impl<P: ChunkPath> ChunkDriver<P> {
         for _ in 0..self.stream.probes.len() {
             let stream = &mut self.stream;
             let Some(probe) = stream.probes.pop_front() else { break };
-            let labels = &self.settings.labels;
-            let (label, in_use) =
-                (stream::label(labels, probe.tag), stream.last_tag.map(|tag| stream::label(labels, tag)));
+            let in_use = stream.last_label;
+            let label = self.label(probe.tag);
+            let stream = &mut self.stream;
             // A probe does not relabel the queue that carries the data.
             let queue = stream.queues.of(&mut self.path, label, in_use)?;
             let chunk =
@@ -382,10 +387,24 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
+    /// Tags of guided paths number labels, and chunks take turns where a tag names a category. Of other tags the halves
+    /// beyond the number of labels are folded onto each other.
+    fn label(&self, tag: Tag) -> Label {
+        let labels = &self.settings.labels;
+        let count = labels.len() as u32;
+        let path = match self.settings.scheme.capabilities().tags() {
+            TagKind::Guided => tag >> 16,
+            TagKind::Category => self.counters.chunks as u32,
+            TagKind::MultiPart | TagKind::Entropy if tag < count => tag,
+            TagKind::MultiPart | TagKind::Entropy => tag >> 16 ^ tag & 0xffff,
+        };
+        labels[(path % count) as usize]
+    }
+
     /// Returns `false` if no queue accepts the chunk.
     fn send_chunk(&mut self, psn: u64, pending: PendingChunk, tag: Tag) -> Result<bool, WireError> {
+        let label = self.label(tag);
         let stream = &mut self.stream;
-        let label = stream::label(&self.settings.labels, tag);
         let Some(queue) = stream.queues.of(&mut self.path, label, None)? else { return Ok(false) };
         let PendingChunk { from, to, bytes, notice, .. } = pending;
         let chunk = Chunk { number: 0, from, to, bytes, notice: Some(notice) };
@@ -395,8 +414,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let stream = &mut self.stream;
         stream.chosen = None;
         stream.chunks_under_way += 1;
-        let moved = stream.last_tag.is_some_and(|last| stream::label(&self.settings.labels, last) != label);
-        stream.last_tag = Some(tag);
+        let moved = stream.last_label.replace(label).is_some_and(|last| last != label);
         self.counters.chunks += 1;
         self.counters.again += u64::from(pending.tries > 0);
         self.counters.path_switches += u64::from(moved);

@@ -124,7 +124,7 @@ pub(super) struct Stream {
     pub(super) hold_until: Time,
     pub(super) waits: bool,
     pub(super) probes: VecDeque<Probe>,
-    pub(super) last_tag: Option<Tag>,
+    pub(super) last_label: Option<Label>,
 }
 
 /// Maximum number of probes that wait for a queue; older ones are dropped.
@@ -205,11 +205,4 @@ impl Stream {
         }
         self.probes.push_back(probe);
     }
-}
-
-/// The halves of a tag beyond the number of labels are folded onto each other.
-pub(super) fn label(labels: &[Label], tag: Tag) -> Label {
-    let count = labels.len() as u32;
-    let folded = if tag < count { tag } else { ((tag >> 16) ^ (tag & 0xffff)) % count };
-    labels[folded as usize]
 }

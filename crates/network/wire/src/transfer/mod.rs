@@ -178,6 +178,9 @@ pub fn close_reason_text(reason: CloseReason) -> String {
         CloseReason::Mtu { theirs, ours } => {
             format!("has packets of {theirs} B of payload, this endpoint {ours} B: both need the same wire.payload")
         }
+        CloseReason::Planes { theirs, ours } => format!(
+            "has {theirs} planes, this endpoint {ours}: give `--at` of serve and `--to` of send as many addresses"
+        ),
         CloseReason::Stalled(sizes) => format!("acknowledges no data. {}", path_text(sizes, PAYLOAD)),
         CloseReason::Unreceived(sizes) => {
             format!(

@@ -18,8 +18,10 @@ const MIN_REFUSED: u64 = 8;
 /// Endpoint to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Address at which it listens.
+    /// Address at which it listens, of several planes in the first.
     pub at: SocketAddr,
+    /// Addresses in the other planes.
+    pub others: Vec<SocketAddr>,
     /// Paths towards it, each a set of labels; empty: every common label is a path.
     pub paths: Vec<Vec<Label>>,
 }
@@ -103,7 +105,7 @@ struct Sender<'a, D> {
 
 impl From<SocketAddr> for Destination {
     fn from(at: SocketAddr) -> Self {
-        Destination { at, paths: Vec::new() }
+        Destination { at, others: Vec::new(), paths: Vec::new() }
     }
 }
 
@@ -158,7 +160,10 @@ pub fn send<D: Datapath>(
 }
 
 fn open<D: Datapath>(driver: &mut Driver<D>, to: &Destination) -> Result<PeerId, TransferError> {
-    let peer = driver.datapath().peer(to.at, &to.paths.concat())?;
+    let peer = match &to.others[..] {
+        [] => driver.datapath().peer(to.at, &to.paths.concat())?,
+        others => driver.datapath().peer_in_planes(&[&[to.at], others].concat())?,
+    };
     let (endpoint, now) = driver.endpoint();
     endpoint.connect_over(now, peer, &to.paths);
     Ok(peer)

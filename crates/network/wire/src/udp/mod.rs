@@ -4,6 +4,9 @@
 //! every label is a path to switches that hash the five-tuple. Only one port varies, so labels also differ for hashes that
 //! combine both (XOR, sums, symmetric ones). A peer is identified by its address and first port. Segments of one label
 //! leave together (GSO) and arrive together (GRO, `recvmmsg`).
+//!
+//! With several planes an endpoint has an address in each. Label `i` is of plane `i` modulo their number, and of that
+//! address's port of number `i` divided by it.
 
 mod interface;
 mod ready;
@@ -52,11 +55,14 @@ const MAX_REPORTED: usize = 64;
 pub struct UdpPath {
     opened: Instant,
     labels: u32,
+    /// One per label; of an endpoint that only calls, one per plane.
     sockets: Vec<(UdpSocket, UdpSocketState)>,
-    /// Address of label 0.
-    at: SocketAddr,
+    /// Sockets that call: that of a label is its number modulo theirs.
+    callers: u32,
+    /// First address in each plane.
+    at: Vec<SocketAddr>,
     /// `None` if no other interface shares its networks.
-    interface: Option<Interface>,
+    interfaces: Vec<Option<Interface>>,
     peers: Peers,
     buffers: Vec<Vec<u8>>,
     /// As of a poll that has not been used yet.
@@ -85,9 +91,11 @@ fn with_port(mut at: SocketAddr, port: u16) -> SocketAddr {
     at
 }
 
-/// `base` is that of label 0.
-fn address(base: SocketAddr, label: Label) -> Option<SocketAddr> {
-    u16::try_from(u32::from(base.port()) + label).ok().map(|port| with_port(base, port))
+/// `bases` are those of the first label in each plane.
+fn address(bases: &[SocketAddr], label: Label) -> Option<SocketAddr> {
+    let planes = bases.len() as u32;
+    let base = bases[(label % planes) as usize];
+    u16::try_from(u32::from(base.port()) + label / planes).ok().map(|port| with_port(base, port))
 }
 
 impl UdpPath {
@@ -98,39 +106,55 @@ impl UdpPath {
     /// # Errors
     /// Fails if a port is in use or not permitted.
     pub fn open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        Self::open_planes(&[at], labels, max_peers)
+    }
+
+    /// Does the same with an address in each plane; `labels` are those of all planes.
+    ///
+    /// # Errors
+    /// Fails if a port is in use or not permitted, or if the planes have no equal number of labels.
+    pub fn open_planes(at: &[SocketAddr], labels: u32, max_peers: u32) -> Result<Self, WireError> {
         Self::open_sockets(at, labels, labels, max_peers)
     }
 
-    /// Opens one socket, for an endpoint that calls others and is never called.
+    /// Opens one socket in each plane, for an endpoint that calls others and is never called.
     ///
     /// # Errors
-    /// Fails if the port is in use or not permitted.
-    pub fn calling(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
-        Self::open_sockets(at, 1, labels, max_peers)
+    /// Fails if the port is in use or not permitted, or if the planes have no equal number of labels.
+    pub fn calling(at: &[SocketAddr], labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        Self::open_sockets(at, at.len() as u32, labels, max_peers)
     }
 
-    fn open_sockets(at: SocketAddr, sockets: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+    fn open_sockets(at: &[SocketAddr], sockets: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         if labels as usize > MAX_SOCKETS {
             return Err(WireError::Address(format!("{labels} labels, of which there may be {MAX_SOCKETS}")));
         }
-        if at.ip().is_multicast() || interface::is_broadcast(at.ip()) {
+        let (planes, labels) = (at.len() as u32, labels.max(1));
+        if planes == 0 || !labels.is_multiple_of(planes) {
+            let near = (labels / planes.max(1)).max(1) * planes;
+            return Err(WireError::Address(format!(
+                "wire.labels: found {labels} for {planes} planes, expected a multiple of them, such as {near}"
+            )));
+        }
+        if let Some(at) = at.iter().find(|at| at.ip().is_multicast() || interface::is_broadcast(at.ip())) {
             let what = "a multicast or broadcast address, expected one of this machine";
             return Err(WireError::Address(format!("cannot listen at {at}: {what}")));
         }
         let mut tries = 0;
         loop {
             tries += 1;
-            match Self::try_open(at, sockets.max(1), labels.max(1), max_peers) {
-                Err(_) if at.port() == 0 && tries < TRIES => {}
+            match Self::try_open(at, sockets.max(planes), labels, max_peers) {
+                Err(_) if at.iter().any(|at| at.port() == 0) && tries < TRIES => {}
                 opened => return opened,
             }
         }
     }
 
-    fn try_open(at: SocketAddr, count: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
-        let (mut sockets, mut base) = (Vec::new(), at);
+    fn try_open(at: &[SocketAddr], count: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        let (mut sockets, mut bases, planes) = (Vec::new(), at.to_vec(), at.len() as u32);
         for label in 0..count {
-            let at = address(base, label).ok_or_else(|| {
+            let at = address(&bases, label).ok_or_else(|| {
+                let (base, labels) = (bases[(label % planes) as usize], labels / planes);
                 WireError::Address(format!("{labels} labels take as many ports from {base} on, and ports end at 65535"))
             })?;
             let bound = match UdpSocket::bind(at) {
@@ -144,23 +168,24 @@ impl UdpPath {
             // The kernel may grant less, which costs only lost packets.
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
-            if label == 0 {
-                base = socket.local_addr().map_err(|error| system("own address", error))?;
+            if label < planes {
+                bases[label as usize] = socket.local_addr().map_err(|error| system("own address", error))?;
             }
             sockets.push((socket, state));
         }
         let run = sockets.first().map_or(1, |(_, state)| state.max_gso_segments()).clamp(1, send::MAX_RUN);
-        let interface = Interface::of(base.ip());
+        let interfaces: Vec<Option<Interface>> = bases.iter().map(|base| Interface::of(base.ip())).collect();
         Ok(UdpPath {
-            warning: interface.as_ref().and_then(Interface::warning),
+            warning: interfaces.iter().flatten().find_map(Interface::warning),
             waiter: Waiter::new(sockets.iter().map(|(socket, _)| socket)),
             run,
             opened: Instant::now(),
             labels,
             sockets,
-            at: base,
-            interface,
-            peers: Peers { labels, max: max_peers.saturating_add(LEAVING), ..Peers::default() },
+            callers: planes,
+            at: bases,
+            interfaces,
+            peers: Peers { labels, planes, max: max_peers.saturating_add(LEAVING), ..Peers::default() },
             buffers: (0..READ_BATCH).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
@@ -178,8 +203,14 @@ impl UdpPath {
 
     /// Returns the address of label 0.
     pub fn at(&self) -> SocketAddr {
-        self.at
+        self.at[0]
     }
+
+    /// Returns the address of the first label in each plane.
+    pub fn planes(&self) -> &[SocketAddr] {
+        &self.at
+    }
+
 
     /// Prepares a trace of the switches towards a peer to be called, whose label 0 has the address `to`, for as many labels
     /// as both have. It sends from the first socket of this datapath, which continues meanwhile.
@@ -268,10 +299,11 @@ fn is_icmp(error: &io::Error) -> bool {
 struct Remote {
     /// Its first port, or as a NAT has mapped it, and the local address that it has called.
     of: Source,
-    /// Its ports are the labels: the local endpoint calls it. Otherwise those of the local endpoint are.
-    is_called: bool,
-    /// Ports of its labels as a NAT has mapped them; 0: its first port.
-    ports: Vec<u16>,
+    /// Its first address in each plane. Its ports are the labels: the local endpoint calls it. If there is none, those of
+    /// the local endpoint are.
+    called: Vec<SocketAddr>,
+    /// Addresses of its labels, of another plane or as a NAT has mapped its ports; `None`: its first port.
+    mapped: Vec<Option<SocketAddr>>,
 }
 
 /// Sender of an address.
@@ -292,6 +324,7 @@ struct Peers {
     known: BTreeMap<SocketAddr, Known>,
     free: Vec<PeerId>,
     labels: u32,
+    planes: u32,
     max: u32,
 }
 
@@ -300,8 +333,8 @@ impl Peers {
         self.at.get(peer as usize)?.as_ref()
     }
 
-    /// Returns the number of a peer of a first port.
-    fn number(&mut self, of: Source, is_called: bool) -> Option<PeerId> {
+    /// Returns the number of a peer of a first port, which the local endpoint calls at these addresses.
+    fn number(&mut self, of: Source, called: Option<&[SocketAddr]>) -> Option<PeerId> {
         let known = self.known.get(&of.at).filter(|known| self.get(known.peer).is_some_and(|peer| peer.of.at == of.at));
         let peer = match known.map(|known| known.peer).or_else(|| self.free.pop()) {
             Some(peer) => peer,
@@ -311,13 +344,13 @@ impl Peers {
                 peer
             }
         };
-        let remote = self.at[peer as usize].get_or_insert(Remote { of, is_called: false, ports: Vec::new() });
+        let remote = self.at[peer as usize].get_or_insert(Remote { of, called: Vec::new(), mapped: Vec::new() });
         self.known.insert(of.at, Known { peer, label: 0, is_confirmed: true });
-        if is_called && !remote.is_called {
-            remote.is_called = true;
+        if let Some(called) = called.filter(|_| remote.called.is_empty()) {
+            remote.called = called.to_vec();
             for label in 1..self.labels {
                 // Another peer may have this as its first port.
-                let Some(at) = address(of.at, label) else { break };
+                let Some(at) = address(called, label) else { continue };
                 self.known.entry(at).or_insert(Known { peer, label, is_confirmed: false });
             }
         }
@@ -327,22 +360,23 @@ impl Peers {
     /// A datagram of the peer has come from this address over a label: a NAT has mapped its port, or a called peer replies.
     fn confirm(&mut self, peer: PeerId, label: Label, from: SocketAddr) {
         let Some(Some(remote)) = self.at.get_mut(peer as usize) else { return };
-        if remote.is_called {
+        if !remote.called.is_empty() {
             if let Some(known) = self.known.get_mut(&from).filter(|known| known.peer == peer) {
                 known.is_confirmed = true;
             }
             return;
         }
-        if label >= self.labels || from.ip() != remote.of.at.ip() {
+        // The endpoint knows the address in each plane.
+        if label >= self.labels || (self.planes == 1 && from.ip() != remote.of.at.ip()) {
             return;
         }
         let at = label as usize;
-        if remote.ports.len() <= at {
-            remote.ports.resize(at + 1, 0);
+        if remote.mapped.len() <= at {
+            remote.mapped.resize(at + 1, None);
         }
-        let before = with_port(from, std::mem::replace(&mut remote.ports[at], from.port()));
-        let is_used = remote.ports.contains(&before.port()) || before == remote.of.at;
-        if !is_used && self.known.get(&before).is_some_and(|known| known.peer == peer) {
+        let before = remote.mapped[at].replace(from);
+        let before = before.filter(|before| !remote.mapped.contains(&Some(*before)) && *before != remote.of.at);
+        if let Some(before) = before.filter(|before| self.known.get(before).is_some_and(|known| known.peer == peer)) {
             self.known.remove(&before);
         }
         self.known.entry(from).or_insert(Known { peer, label: 0, is_confirmed: true });
@@ -350,9 +384,9 @@ impl Peers {
 
     fn release(&mut self, peer: PeerId) {
         let Some(remote) = self.at.get_mut(peer as usize).and_then(Option::take) else { return };
-        let labels =
-            (1..if remote.is_called { self.labels } else { 1 }).filter_map(|label| address(remote.of.at, label));
-        let mapped = remote.ports.iter().map(|port| with_port(remote.of.at, *port));
+        let called = &remote.called;
+        let labels = (0..if called.is_empty() { 0 } else { self.labels }).filter_map(|label| address(called, label));
+        let mapped = remote.mapped.iter().copied().flatten();
         for at in labels.chain(mapped).chain([remote.of.at]) {
             if self.known.get(&at).is_some_and(|known| known.peer == peer) {
                 self.known.remove(&at);
@@ -383,11 +417,19 @@ impl Datapath for UdpPath {
         if let Some(label) = labels.iter().find(|label| **label >= self.labels) {
             return Err(WireError::UnknownLabel { label: *label, labels: self.labels });
         }
-        self.peers.number(at.into(), true).ok_or(WireError::TooManyPeers(self.peers.max))
+        self.peer_in_planes(&[at])
+    }
+
+    fn peer_in_planes(&mut self, at: &[SocketAddr]) -> Result<PeerId, WireError> {
+        let (theirs, ours) = (at.len(), self.at.len());
+        if theirs != ours {
+            return Err(WireError::Planes { theirs, ours });
+        }
+        self.peers.number(at[0].into(), Some(at)).ok_or(WireError::TooManyPeers(self.peers.max))
     }
 
     fn admit(&mut self, from: Source) -> Option<PeerId> {
-        self.peers.number(from, false)
+        self.peers.number(from, None)
     }
 
     fn confirm(&mut self, peer: PeerId, label: Label, from: SocketAddr) {
@@ -400,7 +442,7 @@ impl Datapath for UdpPath {
 
     fn labels_at(&self, peer: PeerId) -> Option<SocketAddr> {
         let remote = self.peers.get(peer)?;
-        Some(if remote.is_called { remote.of.at } else { self.at })
+        (self.at.len() == 1).then(|| remote.called.first().copied().unwrap_or(self.at[0]))
     }
 
     fn release(&mut self, peer: PeerId) {
@@ -421,7 +463,7 @@ impl Datapath for UdpPath {
 
     /// Only connected sockets receive them.
     fn icmp_error(&self, at: SocketAddr) -> Option<String> {
-        let socket = UdpSocket::bind(with_port(self.at, 0)).ok()?;
+        let socket = UdpSocket::bind(with_port(self.at[0], 0)).ok()?;
         socket.connect(at).ok()?;
         socket.set_read_timeout(Some(ICMP_INTERVAL)).ok()?;
         (0..ICMP_TRIES).find_map(|_| {
@@ -443,20 +485,22 @@ impl Datapath for UdpPath {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
             let Outbound { to, label, ecn, class, .. } = *first;
-            // The caller's first socket, or that of the label.
+            // The socket that calls in the label's plane, or that of the label.
+            let caller = label % self.callers;
             let (Source { at: destination, local, .. }, socket) = match to {
-                To::Address(of) => (of, if of.reply_of.is_some() { 0 } else { label }),
+                To::Address(of) => (of, if of.reply_of.is_some() { caller } else { label }),
                 To::Peer(peer) => match self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))? {
-                    Remote { of, is_called: true, .. } if label < self.labels => {
-                        let Some(at) = address(of.at, label) else {
+                    Remote { of, called, .. } if !called.is_empty() && label < self.labels => {
+                        let Some(at) = address(called, label) else {
                             sent += 1;
                             continue;
                         };
-                        (Source { at, ..*of }, 0)
+                        (Source { at, ..*of }, caller)
                     }
-                    Remote { of, ports, .. } => {
-                        let mapped = ports.get(label as usize).copied().filter(|port| *port != 0);
-                        let at = with_port(of.at, mapped.unwrap_or(of.at.port()));
+                    Remote { of, called, mapped } => {
+                        let plane = called.get((label % self.peers.planes) as usize);
+                        let mapped = mapped.get(label as usize).copied().flatten();
+                        let at = mapped.or(plane.copied()).unwrap_or(of.at);
                         (Source { at, ..*of }, label % self.labels)
                     }
                 },
@@ -475,7 +519,8 @@ impl Datapath for UdpPath {
                 run += 1;
             }
             let class = class & 0xfc | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
-            let interface = self.interface.as_ref().filter(|interface| interface.leads_to(destination.ip()));
+            let interface = self.interfaces[(label % self.peers.planes) as usize].as_ref();
+            let interface = interface.filter(|interface| interface.leads_to(destination.ip()));
             let by = interface.map(|of| (of.index(), of.address())).or_else(|| Some((0, local?)));
             let send = || send::send(socket, destination, &batch[sent..sent + run], class, by);
             let result = match send() {
@@ -535,13 +580,16 @@ impl Datapath for UdpPath {
             let (now, wall) = self.both_clocks();
             for (meta, buffer) in metas[..filled].iter().zip(&self.buffers) {
                 // At the wildcard address, replies must leave from the address that was called.
-                let local = meta.dst_ip.filter(|_| self.at.ip().is_unspecified()).map(|ip| ip.to_canonical());
-                // Only the first socket calls, so to others the label of a sender is that of the socket.
-                let known = self.peers.known.get(&meta.addr).filter(|known| known.label == 0 || socket_label == 0);
+                let own = self.at[socket_label % self.at.len()].ip();
+                let local = meta.dst_ip.filter(|_| own.is_unspecified()).map(|ip| ip.to_canonical());
+                // Only the first sockets call, so to others the label of a sender is that of the socket.
+                let calls = socket_label < self.callers as usize;
+                let known = self.peers.known.get(&meta.addr).filter(|known| known.label < self.peers.planes || calls);
                 let label = known.map_or(0, |known| known.label).max(socket_label as Label);
                 // Its labels are not those by which it is called: replies reverse the ports that it has chosen.
-                let is_called = known.and_then(|known| self.peers.get(known.peer)).is_some_and(|peer| peer.is_called);
-                let label = if is_called && socket_label > 0 { self.labels + label } else { label };
+                let is_called =
+                    known.and_then(|known| self.peers.get(known.peer)).is_some_and(|peer| !peer.called.is_empty());
+                let label = if is_called && !calls { self.labels + label } else { label };
                 let (peer, reply_of) = match known {
                     Some(Known { peer, is_confirmed: true, .. }) => (Some(*peer), None),
                     other => (None, other.map(|known| known.peer)),

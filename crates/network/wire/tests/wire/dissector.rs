@@ -46,6 +46,7 @@ fn wireshark_reads_every_kind() {
         protection: Protection::Off,
         mtu: 1400,
         labels: 8,
+        planes: 2,
         span: 4096,
         max_message: 1 << 24,
     };

@@ -80,8 +80,8 @@ fn peer_with_fewer_labels_is_reached() {
 #[test]
 fn given_paths_alone_carry_the_packets_of_the_record() {
     let bytes = 300_001;
-    let send = |at| {
-        let to = Destination { at, paths: vec![vec![1], vec![3]] };
+    let send = |at: std::net::SocketAddr| {
+        let to = Destination { paths: vec![vec![1], vec![3]], ..at.into() };
         transfer::send(&mut driver(settings("reps", 1000)), &to, bytes, &mut |_| (), &mut |_, _| true)
     };
     let record = served(server(settings("reps", 1000)), send).0.unwrap().record;

@@ -19,6 +19,7 @@ mod middlebox;
 mod parity;
 mod path_groups;
 mod peers;
+mod planes;
 mod probes;
 mod verbs;
 mod verbs_calls;

@@ -77,9 +77,8 @@ fn check(scheme: &str, sent: &VerbsSent, served: &Served, bytes: u64) {
 #[ignore = "needs cc and libibverbs-dev"]
 fn rc_transfer_delivers_all_bytes() {
     with_library("verbs::rc_transfer_delivers_all_bytes", "", || {
-        for (scheme, bytes) in
-            [("hopper", BYTES), ("qp-spray", BYTES), ("flowbender", 1), ("ops", 250_001), ("ecmp", 0)]
-        {
+        let sizes = [BYTES / 4, 1, 250_001, 0];
+        for (scheme, bytes) in HostParameters::ALL.iter().map(|about| about.name).zip(sizes.into_iter().cycle()) {
             let (sent, served) = transfer(scheme, bytes, |_| {});
             check(scheme, &sent, &served, bytes);
             // Messages have sixteen chunks, and all but those of the last message have the maximum size.

@@ -75,10 +75,12 @@ fn tags(record: &Record) -> Vec<u32> {
     record.take().into_iter().filter_map(tag).collect()
 }
 
-/// Tags and completion time of a flow between two hosts with eight paths.
-fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
-    let keys = "leaves=2 spines=8 hosts_per_leaf=1 link_rate=10Gbps link_delay=1us";
-    let graph = topology("leaf-spine", keys);
+/// Tags and completion time of a flow between two hosts with eight paths, of `planes` planes.
+fn simulated(scheme: &str, switch: &str, key: u64, planes: u32) -> (Vec<u32>, Time, u64) {
+    let spines = 8 / planes;
+    let keys =
+        format!("leaves=2 spines={spines} hosts_per_leaf=1 link_rate=10Gbps link_delay=1us planes={planes}");
+    let graph = topology("leaf-spine", &keys);
     let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
     (flows.flows[0].key, flows.flows[0].connection) = (key, key);
     let host_key = graph.key(NodeId(0));
@@ -89,7 +91,7 @@ fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
     (tags(&record), result.flows[0].fct_ack.unwrap(), host_key)
 }
 
-fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
+fn over_memory(scheme: &str, host_key: u64, planes: u32) -> (Vec<u32>, Time) {
     let settings = Settings {
         transport: transport(),
         scheme: HostParameters::named(scheme).unwrap(),
@@ -97,6 +99,7 @@ fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
         rate: Rate::gbps(10),
         catch_up: Time::ZERO,
         labels: 8,
+        planes,
         ..Settings::default()
     };
     // Four hops of 1 us; each of three switches stores and forwards.
@@ -120,13 +123,29 @@ fn oblivious_schemes_send_the_same_tags_in_the_same_time() {
     let key = Stream::keyed(1, 0, "stream").bits();
     let full = Rate::gbps(10).wire_time(MTU + HEADER);
     for (scheme, switch) in
-        [("ecmp", "ecmp"), ("ops", "ecmp"), ("rr", "ecmp"), ("co-prime", "ev-index"), ("qp-spray", "ecmp")]
+        [("ecmp", "ecmp"), ("ops", "ecmp"), ("rr", "ecmp"), ("co-prime", "ev-index"), ("qp-spray", "ecmp"), MRC]
     {
-        let (theirs, simulated, host_key) = simulated(scheme, switch, key);
-        let (ours, measured) = over_memory(scheme, host_key);
+        let (theirs, simulated, host_key) = simulated(scheme, switch, key, 1);
+        let (ours, measured) = over_memory(scheme, host_key, 1);
         assert_eq!(theirs.len(), PACKETS as usize, "{scheme}");
         assert_eq!(ours, theirs, "{scheme}");
         let apart = simulated.max(measured) - simulated.min(measured);
         assert!(apart < full, "{scheme}: {simulated} simulated, {measured} over memory");
+    }
+}
+
+const MRC: (&str, &str) = ("mrc", "ev-index");
+
+/// Values name the plane, the first part of a tag, on the wire as in the simulator.
+#[test]
+fn mrc_sends_the_same_values_over_planes() {
+    let key = Stream::keyed(1, 0, "stream").bits();
+    for planes in [2, 4] {
+        let (theirs, _, host_key) = simulated(MRC.0, MRC.1, key, planes);
+        let (ours, _) = over_memory(MRC.0, host_key, planes);
+        assert_eq!(ours, theirs, "{planes} planes");
+        // Planes take turns: 200 packets are as many in each.
+        let of = |plane: u32| ours.iter().filter(|tag| **tag % planes == plane).count() as u64;
+        assert!((0..planes).all(|plane| of(plane) == PACKETS / u64::from(planes)), "{ours:?}");
     }
 }
