@@ -33,6 +33,7 @@ f.nonce = ProtoField.uint64("anabranch.nonce", "Nonce", base.HEX)
 f.own_nonce = ProtoField.uint64("anabranch.own_nonce", "Nonce of the sender", base.HEX)
 f.largest = ProtoField.uint64("anabranch.largest", "Largest message")
 f.labels = ProtoField.uint16("anabranch.labels", "Labels")
+f.planes_less_one = ProtoField.uint8("anabranch.planes_less_one", "Planes less one")
 f.cookie = ProtoField.bytes("anabranch.cookie", "Cookie (all zero: none)")
 f.proof = ProtoField.uint64("anabranch.proof", "Nonce of the handshake", base.HEX)
 f.passes = ProtoField.uint16("anabranch.passes", "Bytes that pass")
@@ -60,7 +61,7 @@ p.experts = { trimmed }
 
 -- Field, place and bytes, per kind.
 local greeting = {
-  { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "span", 22, 4 }, { "nonce", 26, 8 },
+  { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "planes_less_one", 18, 1 }, { "span", 22, 4 }, { "nonce", 26, 8 },
   { "largest", 34, 8 }, { "labels", 50, 2 }, { "check", 52, 4 },
   { "own_nonce", 56, 8 },
 }

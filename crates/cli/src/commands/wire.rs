@@ -48,7 +48,7 @@ pub(crate) struct WireOptions {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) wire: WireOptions,
-    /// Address and first port to listen on
+    /// Address and first port to listen on; with commas one in each plane
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub(crate) at: String,
     /// Exit after the first complete and verified transfer
@@ -65,12 +65,12 @@ fn bytes(text: &str) -> Result<Bytes, String> {
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) wire: WireOptions,
-    /// Address and first port of `serve`
+    /// Address and first port of `serve`; with commas one in each plane
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: String,
-    /// Local address, and with it the interface, to send from [default: by the routing table]
-    #[arg(long, value_name = "IP", value_parser = anabranch_wire::resolve_local)]
-    pub(crate) from: Option<SocketAddr>,
+    /// Local address, and with it the interface, to send from; with commas one in each plane [default: by the routing table]
+    #[arg(long, value_name = "IP", value_delimiter = ',', value_parser = anabranch_wire::resolve_local)]
+    pub(crate) from: Vec<SocketAddr>,
     /// Bytes to send, at most 1024TiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
     pub(crate) bytes: Bytes,
@@ -112,6 +112,20 @@ pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
 /// Returns at least one.
 fn addresses(text: &str, flag: &str) -> Result<Vec<SocketAddr>, Failure> {
     resolve(text).map_err(|wrong| Failure::input(format!("{flag}: {wrong}")))
+}
+
+/// Returns an address in each plane.
+fn planes(text: &str, flag: &str, datapath: DatapathKind) -> Result<Vec<SocketAddr>, Failure> {
+    let all: Vec<SocketAddr> = text.split(',').map(|one| address(one, flag)).collect::<Result<_, _>>()?;
+    match &all[..] {
+        [_, _, ..] if datapath != DatapathKind::Udp => {
+            Err(Failure::input(format!("{flag}: found {} addresses; planes are for --datapath udp, expected one", all.len())))
+        }
+        [first, others @ ..] if others.iter().any(|at| at.is_ipv4() != first.is_ipv4()) => {
+            Err(Failure::input(format!("{flag}: found {text}, expected addresses of one family")))
+        }
+        _ => Ok(all),
+    }
 }
 
 fn opened(path: Result<UdpPath, WireError>) -> Result<UdpPath, Failure> {
@@ -168,9 +182,11 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     }
     // Connection identifiers must differ between starts.
     let seed = RandomState::new().hash_one(&arguments.at);
-    let settings = scenario.wire_settings(None, seed)?;
+    let mut settings = scenario.wire_settings(None, seed)?;
     let (labels, is_keyed) = (settings.labels, settings.key.is_some());
-    let at = address(&arguments.at, "--at")?;
+    let planes = planes(&arguments.at, "--at", scenario.wire.datapath)?;
+    let at = planes[0];
+    settings.planes = planes.len() as u32;
     let endpoint = Endpoint::new(settings);
     if scenario.wire.datapath == DatapathKind::Uc {
         let mut path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
@@ -180,9 +196,11 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
         warn_unauthenticated(at, is_keyed);
         return serve_over(Driver::new(endpoint, path), at, arguments);
     }
-    let path = opened(UdpPath::open(at, labels, MAX_PEERS))?;
+    let path = opened(UdpPath::open_planes(&planes, labels, MAX_PEERS))?;
     let at = path.at();
-    note(&format!("listening at {at} and the {} ports after it", labels - 1));
+    let all: Vec<String> = path.planes().iter().map(ToString::to_string).collect();
+    let after = labels / all.len() as u32 - 1;
+    note(&format!("listening at {} and the {after} ports after {}", all.join(", "), if all.len() > 1 { "each" } else { "it" }));
     warn_unauthenticated(at, is_keyed);
     serve_over(Driver::new(endpoint, path), at, arguments)
 }
@@ -247,23 +265,28 @@ pub(super) fn print_received(from: SocketAddr, (bytes, checksum): (u64, u32), eq
 
 pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let options = &arguments.wire;
-    let mut all = addresses(&arguments.to, "--to")?;
-    if let Some(ip) = arguments.from {
+    let is_multi_plane = arguments.to.contains(',');
+    let scenario = scenario(options, arguments.seed)?;
+    let mut settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    let mut all = match is_multi_plane {
+        true => planes(&arguments.to, "--to", scenario.wire.datapath)?,
+        false => addresses(&arguments.to, "--to")?,
+    };
+    if let ([ip], false) = (&arguments.from[..], is_multi_plane) {
         let (fitting, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|at| at.is_ipv4() == ip.is_ipv4());
         all = if fitting.is_empty() { others } else { fitting };
     }
     let to = all[0];
-    let scenario = scenario(options, arguments.seed)?;
-    let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    settings.planes = if is_multi_plane { all.len() as u32 } else { 1 };
     if scenario.wire.datapath == DatapathKind::Udp {
-        all.iter().try_for_each(|at| check_ports(*at, settings.labels))?;
+        all.iter().try_for_each(|at| check_ports(*at, settings.labels / settings.planes))?;
     } else {
-        from(arguments, to, scenario.wire.datapath)?;
+        from(arguments, &[to], scenario.wire.datapath)?;
     }
     if scenario.wire.datapath == DatapathKind::Rc {
         return verbs::send(arguments, to, &scenario, &settings);
     }
-    let (name, labels) = (settings.scheme.name(), settings.labels);
+    let (name, labels, planes) = (settings.scheme.name(), settings.labels, settings.planes);
     let mut tried: Vec<String> = Vec::new();
     let (sent, to, paths) = if scenario.wire.datapath == DatapathKind::Uc {
         let endpoint = Endpoint::new(settings);
@@ -276,10 +299,13 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         })?;
         // Label `i` is the queue pair with flow label `i + 1`.
         let paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
-        let destination = Destination { at: to, paths: paths.clone() };
+        let destination = Destination { paths: paths.clone(), ..to.into() };
         (send_over(Driver::new(endpoint, path), destination, scenario.seed, arguments.bytes.0)?, to, paths)
     } else {
-        let (driver, to) = reach(arguments, &all, &scenario, &settings, &mut tried)?;
+        let (driver, to) = match is_multi_plane {
+            true => make(arguments, &all, &scenario, &settings)?,
+            false => reach(arguments, &all, &scenario, &settings, &mut tried)?,
+        };
         let paths = to.paths.clone();
         let at = to.at;
         let sent = send_over(driver, to, scenario.seed, arguments.bytes.0).map_err(|failure| match failure {
@@ -292,10 +318,10 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         (sent?, at, paths)
     };
     if !sent.silent.is_empty() {
-        let ports = (scenario.wire.datapath == DatapathKind::Udp).then_some(to);
+        let ports = (scenario.wire.datapath == DatapathKind::Udp && planes == 1).then_some(to);
         note(&format!("warning: {}", transfer::silent_text(&sent.silent, ports)));
     }
-    print_sent(&sent, to, name, (labels, &paths), options.format);
+    print_sent(&sent, to, name, (labels, planes, &paths), options.format);
     Ok(())
 }
 
@@ -326,7 +352,7 @@ fn reach(
 ) -> Result<(Driver<UdpPath>, Destination), Failure> {
     let (last, others) = all.split_last().expect("an address");
     for at in others {
-        let made = make(arguments, *at, scenario, settings).and_then(|(mut driver, to)| {
+        let made = make(arguments, &[*at], scenario, settings).and_then(|(mut driver, to)| {
             let connected = transfer::connect(&mut driver, &to, TRY.min(settings.peer_timeout));
             connected.map(|()| (driver, to)).map_err(|error| Failure::input(error.to_string()))
         });
@@ -342,39 +368,61 @@ fn reach(
             return Err(Failure::Interrupted);
         }
     }
-    make(arguments, *last, scenario, settings)
+    make(arguments, &[*last], scenario, settings)
 }
 
+/// `to` is an address in each plane.
 fn make(
     arguments: &Send,
-    to: SocketAddr,
+    to: &[SocketAddr],
     scenario: &Scenario,
     settings: &Settings,
 ) -> Result<(Driver<UdpPath>, Destination), Failure> {
-    let from = from(arguments, to, DatapathKind::Udp)?;
-    let (from, paths) = find_paths(from, to, &scenario.wire)?;
-    let path = opened(UdpPath::calling(from, settings.labels, MAX_PEERS))?;
-    Ok((Driver::new(Endpoint::new(settings.clone()), path), Destination { at: to, paths }))
+    let mut from = from(arguments, to, DatapathKind::Udp)?;
+    let (planes, mut paths) = (to.len() as u32, Vec::new());
+    for (plane, (from, to)) in (0..).zip(from.iter_mut().zip(to)) {
+        let (at, found) = find_paths(*from, *to, settings.labels / planes, &scenario.wire)?;
+        *from = at;
+        let numbered = |path: Vec<u32>| path.into_iter().map(|label| label * planes + plane).collect();
+        paths.extend(found.into_iter().map(numbered));
+    }
+    let path = opened(UdpPath::calling(&from, settings.labels, MAX_PEERS))?;
+    let to = Destination { at: to[0], others: to[1..].to_vec(), paths };
+    Ok((Driver::new(Endpoint::new(settings.clone()), path), to))
 }
 
-fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
-    match arguments.from {
-        Some(_) if datapath != DatapathKind::Udp => {
+/// Returns the local address in each plane.
+fn from(arguments: &Send, to: &[SocketAddr], datapath: DatapathKind) -> Result<Vec<SocketAddr>, Failure> {
+    let any: SocketAddr =
+        if to[0].is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    match &arguments.from[..] {
+        [] => Ok(vec![any; to.len()]),
+        _ if datapath != DatapathKind::Udp => {
             Err(Failure::input("--from is for the datapath udp; rc and uc take --device"))
         }
-        Some(at) if at.is_ipv4() != to.is_ipv4() => {
-            let (ip, to) = (at.ip(), to.ip());
-            Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {to}")))
+        all if all.len() != to.len() => {
+            let (found, planes) = (all.len(), to.len());
+            Err(Failure::input(format!("--from: found {found} addresses, expected {planes}, one for each of --to")))
         }
-        Some(at) => Ok(at),
-        None if to.is_ipv4() => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
-        None => Ok((Ipv6Addr::UNSPECIFIED, 0).into()),
+        all => match all.iter().find(|at| at.is_ipv4() != to[0].is_ipv4()) {
+            Some(at) => {
+                let (ip, to) = (at.ip(), to[0].ip());
+                Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {to}")))
+            }
+            None => Ok(all.to_vec()),
+        },
     }
 }
 
-/// Returns the paths to `to` as groups of labels, and the local address for them; no groups: every label is a path.
+/// Returns the paths of `labels` labels to `to` as groups of them, and the local address for them; no groups: every label
+/// is a path.
 #[cfg(target_os = "linux")]
-fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
+fn find_paths(
+    from: SocketAddr,
+    to: SocketAddr,
+    labels: u32,
+    wire: &WireParameters,
+) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
     if wire.find_labels == FindLabels::All {
         return Ok((from, Vec::new()));
     }
@@ -382,11 +430,12 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
         return Err(wrong_key("paths are traced from the address of the route to the peer, which --from may change"));
     }
     let to = check_peer(to)?;
-    let (labels, hops, timeout) = (wire.labels as u16, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT);
-    let found = paths::discover(&paths::PathRequest { to, port: 0, labels, hops, timeout }).map_err(wrong_key)?;
+    let (hops, timeout) = (paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT);
+    let request = paths::PathRequest { to, port: 0, labels: labels as u16, hops, timeout };
+    let found = paths::discover(&request).map_err(wrong_key)?;
     let port = found.first().map_or(0, |path| path.source);
     let groups = paths::groups(&found);
-    note(&paths::describe(&groups, wire.labels as usize, &to.to_string()));
+    note(&paths::describe(&groups, labels as usize, &to.to_string()));
     Ok((SocketAddr::new(from.ip(), port), groups.paths))
 }
 
@@ -428,6 +477,7 @@ pub(super) fn find_pairs(_: SocketAddr, _: &[u32], wire: &WireParameters) -> Res
 fn find_paths(
     from: SocketAddr,
     _to: SocketAddr,
+    _labels: u32,
     wire: &WireParameters,
 ) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
     if wire.find_labels == FindLabels::All {
@@ -477,9 +527,10 @@ pub(super) fn transfer_failure(error: TransferError) -> Failure {
 /// Packets of a transfer from which on their system calls matter.
 const FEW_PACKETS: u64 = 100;
 
-fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, &[Vec<u32>]), format: Format) {
+fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, planes, paths): (u32, u32, &[Vec<u32>]), format: Format) {
     // Without groups every label counts as a path.
     let paths = Some(paths).filter(|paths| !paths.is_empty());
+    let of_planes = if planes > 1 { format!(" of {planes} planes") } else { String::new() };
     let over = paths.map_or_else(String::new, |paths| format!(", paths found: {}", paths.len()));
     let took = sent.record.confirmed.saturating_sub(sent.record.due);
     let (rate, text) = goodput(sent.record.summary.bytes, sent.record.received_in);
@@ -519,6 +570,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
             "fragmented": fragmented,
             "ecn_dropped": sent.drops_ecn,
             "labels": labels,
+            "planes": planes,
             "paths": paths,
             "bytes": summary.bytes,
             "took_ps": took.ps(),
@@ -547,7 +599,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, 
                     row("sent", format!("{} B to {to} in {}", count(summary.bytes), took.rounded())),
                     row("goodput", format!("{text}{over_time}")),
                     row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
-                    row("scheme", format!("{scheme} over {labels} labels{over}")),
+                    row("scheme", format!("{scheme} over {labels} labels{of_planes}{over}")),
                     row(
                         "base round trip",
                         format!("{}, and {} of noise", sent.base_rtt.rounded(), sent.noise.rounded()),

@@ -68,6 +68,7 @@ fn greeting(draws: &mut Stream) -> Greeting {
         own_nonce: nonce,
         mtu: PAYLOAD,
         labels: LABELS,
+        planes: 1,
         protection: Protection::Off,
         span: 4096,
         max_message: 1 << 24,

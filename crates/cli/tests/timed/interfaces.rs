@@ -220,3 +220,43 @@ fn known_addresses() {
         assert!(log.contains(device), "{variables:?}: {log}");
     }
 }
+
+/// Two hosts with an interface in each of two networks that share nothing.
+const PLANES: &str = "
+    ip netns add a; ip netns add b
+    for i in 0 1; do
+        ip link add eth$i netns a type veth peer name eth$i netns b
+        for host in a b; do ip -n $host link set eth$i up; done
+        ip -n a address add 10.$i.0.1/24 dev eth$i; ip -n b address add 10.$i.0.2/24 dev eth$i
+        ip -n a address add fd00:$i::1/64 dev eth$i nodad; ip -n b address add fd00:$i::2/64 dev eth$i nodad
+    done
+";
+
+#[test]
+fn two_interfaces_are_two_planes() {
+    apart("interfaces::two_interfaces_are_two_planes", || {
+        let built = Command::new("sh").args(["-ec", PLANES]).output().unwrap();
+        assert!(built.status.success(), "{}", stderr(&built));
+        let folder = keyed("planes");
+        let both = |to: &str, more: &[&str]| {
+            let before = sent();
+            let more = [&["--scheme", "mrc"], more].concat();
+            let result = json(&serve_and_send(&folder, ("b", to), ("a", to), &more));
+            let after = sent();
+            ([after[0] - before[0], after[1] - before[1]], result)
+        };
+        let (v4, v6) = ("10.0.0.2:7000,10.1.0.2:7100", "[fd00:0::2]:7000,[fd00:1::2]:7000");
+        for (to, more) in [(v4, &[][..]), (v4, &["--from", "10.0.0.1,10.1.0.1"]), (v6, &[])] {
+            let (sent, result) = both(to, more);
+            // Half of 5 MB on each: values that are withdrawn for a while leave the other plane more.
+            assert!(sent.iter().all(|bytes| *bytes > 2_000_000), "{to} {more:?}: {sent:?}");
+            assert_eq!((result["planes"].as_u64(), &result["silent_labels"]), (Some(2), &serde_json::json!([])));
+        }
+        // Without the second plane everything takes the first.
+        let down = Command::new("ip").args(["-n", "b", "link", "set", "eth1", "down"]).status().unwrap();
+        assert!(down.success());
+        let (sent, result) = both(v4, &[]);
+        assert!(sent[0] > 5_000_000 && sent[1] < 100_000, "{sent:?}");
+        assert_eq!(result["silent_labels"], serde_json::json!([1, 3, 5, 7]));
+    });
+}

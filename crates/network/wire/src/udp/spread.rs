@@ -117,7 +117,7 @@ const CASES: [(u32, u32); 4] = [(8, 2), (64, 2), (64, 4), (64, 8)];
 
 #[test]
 fn labels_use_all_links_in_both_directions() {
-    let of = |[here, there]: [SocketAddr; 2], label| [here.port(), address(there, label).unwrap().port()];
+    let of = |[here, there]: [SocketAddr; 2], label| [here.port(), address(&[there], label).unwrap().port()];
     for model in &MODELS {
         for case @ (labels, links) in CASES {
             for back in [false, true] {
@@ -149,7 +149,7 @@ fn queue_pairs_use_all_links() {
 /// their sum has one parity.
 #[test]
 fn varying_both_ports_would_leave_links_unused() {
-    let of = |ends: [SocketAddr; 2], label| ends.map(|end| address(end, label).unwrap().port());
+    let of = |ends: [SocketAddr; 2], label| ends.map(|end| address(&[end], label).unwrap().port());
     let all = |hash, labels| worst(hash, (labels, 2), false, of).1;
     assert_eq!((all(xor, 64), all(sum, 64)), (1.0, 1.0));
     assert!(all(layer34, 8) > 0.4 && all(layer34, 64) > 0.05, "{} {}", all(layer34, 8), all(layer34, 64));
