@@ -118,9 +118,10 @@ fn addresses(text: &str, flag: &str) -> Result<Vec<SocketAddr>, Failure> {
 fn planes(text: &str, flag: &str, datapath: DatapathKind) -> Result<Vec<SocketAddr>, Failure> {
     let all: Vec<SocketAddr> = text.split(',').map(|one| address(one, flag)).collect::<Result<_, _>>()?;
     match &all[..] {
-        [_, _, ..] if datapath != DatapathKind::Udp => {
-            Err(Failure::input(format!("{flag}: found {} addresses; planes are for --datapath udp, expected one", all.len())))
-        }
+        [_, _, ..] if datapath != DatapathKind::Udp => Err(Failure::input(format!(
+            "{flag}: found {} addresses; planes are for --datapath udp, expected one",
+            all.len()
+        ))),
         [first, others @ ..] if others.iter().any(|at| at.is_ipv4() != first.is_ipv4()) => {
             Err(Failure::input(format!("{flag}: found {text}, expected addresses of one family")))
         }
@@ -182,7 +183,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     }
     // Connection identifiers must differ between starts.
     let seed = RandomState::new().hash_one(&arguments.at);
-    let mut settings = scenario.wire_settings(None, seed)?;
+    let (mut settings, _) = scenario.wire_settings(None, seed)?;
     let (labels, is_keyed) = (settings.labels, settings.key.is_some());
     let planes = planes(&arguments.at, "--at", scenario.wire.datapath)?;
     let at = planes[0];
@@ -200,7 +201,11 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let at = path.at();
     let all: Vec<String> = path.planes().iter().map(ToString::to_string).collect();
     let after = labels / all.len() as u32 - 1;
-    note(&format!("listening at {} and the {after} ports after {}", all.join(", "), if all.len() > 1 { "each" } else { "it" }));
+    note(&format!(
+        "listening at {} and the {after} ports after {}",
+        all.join(", "),
+        if all.len() > 1 { "each" } else { "it" }
+    ));
     warn_unauthenticated(at, is_keyed);
     serve_over(Driver::new(endpoint, path), at, arguments)
 }
@@ -267,7 +272,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let options = &arguments.wire;
     let is_multi_plane = arguments.to.contains(',');
     let scenario = scenario(options, arguments.seed)?;
-    let mut settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    let (mut settings, values) = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
     let mut all = match is_multi_plane {
         true => planes(&arguments.to, "--to", scenario.wire.datapath)?,
         false => addresses(&arguments.to, "--to")?,
@@ -303,8 +308,8 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         (send_over(Driver::new(endpoint, path), destination, scenario.seed, arguments.bytes.0)?, to, paths)
     } else {
         let (driver, to) = match is_multi_plane {
-            true => make(arguments, &all, &scenario, &settings)?,
-            false => reach(arguments, &all, &scenario, &settings, &mut tried)?,
+            true => make(arguments, &all, &scenario, (&settings, &values))?,
+            false => reach(arguments, &all, &scenario, (&settings, &values), &mut tried)?,
         };
         let paths = to.paths.clone();
         let at = to.at;
@@ -347,13 +352,13 @@ fn reach(
     arguments: &Send,
     all: &[SocketAddr],
     scenario: &Scenario,
-    settings: &Settings,
+    of: (&Settings, &[Value]),
     tried: &mut Vec<String>,
 ) -> Result<(Driver<UdpPath>, Destination), Failure> {
     let (last, others) = all.split_last().expect("an address");
     for at in others {
-        let made = make(arguments, &[*at], scenario, settings).and_then(|(mut driver, to)| {
-            let connected = transfer::connect(&mut driver, &to, TRY.min(settings.peer_timeout));
+        let made = make(arguments, &[*at], scenario, of).and_then(|(mut driver, to)| {
+            let connected = transfer::connect(&mut driver, &to, TRY.min(of.0.peer_timeout));
             connected.map(|()| (driver, to)).map_err(|error| Failure::input(error.to_string()))
         });
         match made {
@@ -368,15 +373,18 @@ fn reach(
             return Err(Failure::Interrupted);
         }
     }
-    make(arguments, &[*last], scenario, settings)
+    make(arguments, &[*last], scenario, of)
 }
+
+/// Structured entropy value, with its port.
+type Value = (u32, Option<u32>);
 
 /// `to` is an address in each plane.
 fn make(
     arguments: &Send,
     to: &[SocketAddr],
     scenario: &Scenario,
-    settings: &Settings,
+    (settings, values): (&Settings, &[Value]),
 ) -> Result<(Driver<UdpPath>, Destination), Failure> {
     let mut from = from(arguments, to, DatapathKind::Udp)?;
     let (planes, mut paths) = (to.len() as u32, Vec::new());
@@ -386,9 +394,37 @@ fn make(
         let numbered = |path: Vec<u32>| path.into_iter().map(|label| label * planes + plane).collect();
         paths.extend(found.into_iter().map(numbered));
     }
-    let path = opened(UdpPath::calling(&from, settings.labels, MAX_PEERS))?;
+    let path = if values.is_empty() {
+        opened(UdpPath::calling(&from, settings.labels, MAX_PEERS))?
+    } else {
+        carrying(&from, to, scenario, (settings, values))?
+    };
     let to = Destination { at: to[0], others: to[1..].to_vec(), paths };
     Ok((Driver::new(Endpoint::new(settings.clone()), path), to))
+}
+
+/// Opens a datapath whose labels carry values.
+#[cfg(target_os = "linux")]
+fn carrying(
+    from: &[SocketAddr],
+    to: &[SocketAddr],
+    scenario: &Scenario,
+    (settings, values): (&Settings, &[Value]),
+) -> Result<UdpPath, Failure> {
+    let wire = &scenario.wire;
+    if wire.find_labels == FindLabels::Paths {
+        return Err(Failure::input(
+            "[wire]: stev: labels that carry values cannot be traced; expected find_labels = \"all\"",
+        ));
+    }
+    let carried = wire.stev.carried(values, settings.labels, to, scenario.seed);
+    let carried = carried.map_err(|error| Failure::input(format!("[wire]: {error}")))?;
+    opened(UdpPath::calling_with(from, &carried, MAX_PEERS))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn carrying(_: &[SocketAddr], _: &[SocketAddr], _: &Scenario, _: (&Settings, &[Value])) -> Result<UdpPath, Failure> {
+    Err(Failure::input("[wire]: stev: structured values need Linux; expected \"off\""))
 }
 
 /// Returns the local address in each plane.
@@ -527,7 +563,13 @@ pub(super) fn transfer_failure(error: TransferError) -> Failure {
 /// Packets of a transfer from which on their system calls matter.
 const FEW_PACKETS: u64 = 100;
 
-fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, planes, paths): (u32, u32, &[Vec<u32>]), format: Format) {
+fn print_sent(
+    sent: &Sent,
+    to: SocketAddr,
+    scheme: &str,
+    (labels, planes, paths): (u32, u32, &[Vec<u32>]),
+    format: Format,
+) {
     // Without groups every label counts as a path.
     let paths = Some(paths).filter(|paths| !paths.is_empty());
     let of_planes = if planes > 1 { format!(" of {planes} planes") } else { String::new() };

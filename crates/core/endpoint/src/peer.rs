@@ -1,6 +1,5 @@
 use crate::{
-    Settings,
-    Source,
+    Settings, Source,
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
     event::Sizes,
     fragments::{Incomplete, Search},

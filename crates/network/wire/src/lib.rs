@@ -12,6 +12,7 @@ mod parameters;
 #[cfg(target_os = "linux")]
 pub mod paths;
 mod resolve;
+mod stev;
 pub mod transfer;
 pub mod udp;
 pub mod verbs;
@@ -24,3 +25,4 @@ pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };
 pub use resolve::{resolve, resolve_local};
+pub use stev::{Carried, Stev};

@@ -1,6 +1,6 @@
 //! Section `[wire]` of a scenario.
 
-use crate::{chunks::ChunkSettings, key, verbs};
+use crate::{chunks::ChunkSettings, key, stev::Stev, verbs};
 use anabranch_endpoint::{
     Key, Secret, Settings,
     header::{self, Protection},
@@ -108,6 +108,8 @@ parameters! {
         labels: u32 = 8, within 1..=MAX_LABELS, source "ours";
         /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair.
         find_labels: FindLabels = FindLabels::All, source "ours", Expert;
+        /// Structured entropy values (STEV) that packets of `send` over UDP carry, those of the scheme's profile: which half is in the IPv6 flow label, and which in the UDP source port.
+        stev: Stev = Stev::Off, source "MRC 1.0: both halves; public summaries disagree on their order, label first by most", Expert;
         /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours", Expert;
         /// Rate at which packets leave a host; auto: the rate of the scenario's host links.
@@ -320,6 +322,29 @@ impl WireParameters {
         self.settings_with_key(transport, scheme, link_rate, seed, self.read_key()?)
     }
 
+    /// Returns the same settings of an endpoint that carries structured values, and the values: `send` over UDP alone does, and
+    /// `serve` ignores them.
+    ///
+    /// # Errors
+    /// Fails if packets would be too large, the key cannot be read, or there are values without [`WireParameters::stev`] or the
+    /// reverse.
+    #[expect(clippy::type_complexity, reason = "a value and its port")]
+    pub fn settings_with_values(
+        &self,
+        transport: &TransportParameters,
+        mut scheme: HostParameters,
+        link_rate: Rate,
+        seed: u64,
+    ) -> Result<(Settings, Vec<(u32, Option<u32>)>), SetError> {
+        let values = self.stev.take_values(&mut scheme)?;
+        if self.stev != Stev::Off && self.datapath != DatapathKind::Udp {
+            return Err(wrong("stev", self.stev.write(), "\"off\", or the datapath \"udp\""));
+        }
+        let settings =
+            WireParameters { stev: Stev::Off, ..self.clone() }.settings(transport, scheme, link_rate, seed)?;
+        Ok((settings, values))
+    }
+
     /// Returns the same settings with another key.
     ///
     /// # Errors
@@ -327,7 +352,7 @@ impl WireParameters {
     pub fn settings_with_key(
         &self,
         transport: &TransportParameters,
-        scheme: HostParameters,
+        mut scheme: HostParameters,
         link_rate: Rate,
         seed: u64,
         key: Option<Key>,
@@ -336,7 +361,10 @@ impl WireParameters {
             Auto::Value(rate) => rate,
             Auto::Auto => link_rate,
         };
-        let (mut scheme, usual) = (scheme, Settings::default());
+        if !self.stev.take_values(&mut scheme)?.is_empty() {
+            return Err(wrong("stev", self.stev.write(), "\"off\": only `send` carries structured values"));
+        }
+        let usual = Settings::default();
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {
             // Schemes without this key handle timeouts themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));

@@ -112,6 +112,10 @@ impl SchemeCapabilities for MrcParameters {
         true
     }
 
+    fn stated_values(&self) -> Vec<(u32, Option<u32>)> {
+        Profile::read(self).map(Profile::into_values).unwrap_or_default()
+    }
+
     fn check_paths(&self, uplinks: &[u32], planes: u32) -> Result<(), Invalid> {
         match self.values {
             MrcValues::Structured => Profile::read(self)?.check(uplinks, planes),

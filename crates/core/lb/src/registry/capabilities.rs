@@ -92,6 +92,12 @@ pub trait SchemeCapabilities {
         None
     }
 
+    /// Returns the structured entropy values that a host scheme's parameters state, left-justified, each with its port (from 1) if
+    /// it has one; empty: all paths.
+    fn stated_values(&self) -> Vec<(u32, Option<u32>)> {
+        vec![]
+    }
+
     /// Returns the parameters that have no effect beside the others, each with the setting that is the reason.
     fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
         vec![]

@@ -125,7 +125,8 @@ fn write_binary_seeds() {
         own_nonce: 6,
         protection: Protection::Off,
         mtu: 1000,
-        labels: 2, planes: 1,
+        labels: 2,
+        planes: 1,
         span: 128,
         max_message: 10_000,
     };

@@ -8,15 +8,20 @@
 //! With several planes an endpoint has an address in each. Label `i` is of plane `i` modulo their number, and of that
 //! address's port of number `i` divided by it.
 
+#[cfg(target_os = "linux")]
+mod flow_label;
 mod interface;
 mod ready;
 mod send;
 #[cfg(test)]
 mod spread;
 
-#[cfg(target_os = "linux")]
-use crate::paths::{self, PathError, Trace};
 use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, To, WireError};
+#[cfg(target_os = "linux")]
+use crate::{
+    Carried,
+    paths::{self, PathError, Trace},
+};
 use anabranch_units::Time;
 use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
@@ -55,10 +60,12 @@ const MAX_REPORTED: usize = 64;
 pub struct UdpPath {
     opened: Instant,
     labels: u32,
-    /// One per label; of an endpoint that only calls, one per plane.
+    /// One per label; of an endpoint that only calls, one per plane or source port.
     sockets: Vec<(UdpSocket, UdpSocketState)>,
-    /// Sockets that call: that of a label is its number modulo theirs.
-    callers: u32,
+    /// Of each label, the socket that calls, and the flow label that its packets carry (of IPv6).
+    callers: Vec<(usize, Option<u16>)>,
+    /// Number of sockets that call, the first ones.
+    calling: usize,
     /// First address in each plane.
     at: Vec<SocketAddr>,
     /// `None` if no other interface shares its networks.
@@ -125,6 +132,55 @@ impl UdpPath {
         Self::open_sockets(at, at.len() as u32, labels, max_peers)
     }
 
+    /// Does the same for labels of which each carries a value.
+    ///
+    /// # Errors
+    /// Fails also if the kernel does not send these flow labels.
+    #[cfg(target_os = "linux")]
+    pub fn calling_with(at: &[SocketAddr], carried: &[Carried], max_peers: u32) -> Result<Self, WireError> {
+        let mut path = Self::calling(at, carried.len() as u32, max_peers)?;
+        if carried.iter().any(|one| one.port.is_some()) {
+            path.bind_ports(at, carried)?;
+        }
+        if carried.iter().any(|one| one.flow_label.is_some()) {
+            let refused = |error| {
+                system(
+                    "the kernel refuses to send IPv6 flow labels (Linux 5.3 does unless other sockets have exclusive ones)",
+                    error,
+                )
+            };
+            flow_label::check().map_err(refused)?;
+            path.sockets.iter().try_for_each(|(socket, _)| flow_label::is_chosen(socket)).map_err(refused)?;
+        }
+        path.callers.iter_mut().zip(carried).for_each(|(caller, one)| caller.1 = one.flow_label);
+        Ok(path)
+    }
+
+    /// Replaces the sockets by those of the labels' source ports.
+    #[cfg(target_os = "linux")]
+    fn bind_ports(&mut self, at: &[SocketAddr], carried: &[Carried]) -> Result<(), WireError> {
+        self.sockets.clear();
+        let mut bound: Vec<SocketAddr> = Vec::new();
+        for (label, one) in carried.iter().enumerate() {
+            let at = with_port(at[label % at.len()], one.port.unwrap_or_default());
+            let socket = match bound.iter().position(|bound| *bound == at) {
+                Some(socket) => socket,
+                None => {
+                    let what = |error: &io::Error| cannot_listen(at, carried.len() as u32, error);
+                    let (socket, state) = open_socket(at, &what)?;
+                    bound.push(at);
+                    self.sockets.push((socket, state));
+                    bound.len() - 1
+                }
+            };
+            self.callers[label].0 = socket;
+        }
+        self.at = at.iter().enumerate().map(|(plane, _)| bound[self.callers[plane].0]).collect();
+        self.calling = self.sockets.len();
+        self.waiter = Waiter::new(self.sockets.iter().map(|(socket, _)| socket));
+        Ok(())
+    }
+
     fn open_sockets(at: &[SocketAddr], sockets: u32, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         if labels as usize > MAX_SOCKETS {
             return Err(WireError::Address(format!("{labels} labels, of which there may be {MAX_SOCKETS}")));
@@ -157,17 +213,7 @@ impl UdpPath {
                 let (base, labels) = (bases[(label % planes) as usize], labels / planes);
                 WireError::Address(format!("{labels} labels take as many ports from {base} on, and ports end at 65535"))
             })?;
-            let bound = match UdpSocket::bind(at) {
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) && raise_open_files() => {
-                    UdpSocket::bind(at)
-                }
-                bound => bound,
-            };
-            let socket = bound.map_err(|error| system(cannot_listen(at, labels, &error), error))?;
-            let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
-            // The kernel may grant less, which costs only lost packets.
-            let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
-            let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
+            let (socket, state) = open_socket(at, &|error| cannot_listen(at, labels, error))?;
             if label < planes {
                 bases[label as usize] = socket.local_addr().map_err(|error| system("own address", error))?;
             }
@@ -182,7 +228,8 @@ impl UdpPath {
             opened: Instant::now(),
             labels,
             sockets,
-            callers: planes,
+            callers: (0..labels).map(|label| ((label % planes) as usize, None)).collect(),
+            calling: planes as usize,
             at: bases,
             interfaces,
             peers: Peers { labels, planes, max: max_peers.saturating_add(LEAVING), ..Peers::default() },
@@ -210,7 +257,6 @@ impl UdpPath {
     pub fn planes(&self) -> &[SocketAddr] {
         &self.at
     }
-
 
     /// Prepares a trace of the switches towards a peer to be called, whose label 0 has the address `to`, for as many labels
     /// as both have. It sends from the first socket of this datapath, which continues meanwhile.
@@ -254,6 +300,19 @@ fn raise_open_files() -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     current < maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok()
+}
+
+fn open_socket(at: SocketAddr, what: &dyn Fn(&io::Error) -> String) -> Result<(UdpSocket, UdpSocketState), WireError> {
+    let bound = match UdpSocket::bind(at) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) && raise_open_files() => UdpSocket::bind(at),
+        bound => bound,
+    };
+    let socket = bound.map_err(|error| system(what(&error), error))?;
+    let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
+    // The kernel may grant less, which costs only lost packets.
+    let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
+    let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
+    Ok((socket, state))
 }
 
 fn cannot_listen(at: SocketAddr, labels: u32, error: &io::Error) -> String {
@@ -486,9 +545,11 @@ impl Datapath for UdpPath {
         while let Some(first) = batch.get(sent) {
             let Outbound { to, label, ecn, class, .. } = *first;
             // The socket that calls in the label's plane, or that of the label.
-            let caller = label % self.callers;
+            let (caller, flow_label) = self.callers[(label % self.labels) as usize];
+            let mut is_call = true;
             let (Source { at: destination, local, .. }, socket) = match to {
-                To::Address(of) => (of, if of.reply_of.is_some() { caller } else { label }),
+                To::Address(of) if of.reply_of.is_some() => (of, caller),
+                To::Address(of) => (of, label as usize),
                 To::Peer(peer) => match self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))? {
                     Remote { of, called, .. } if !called.is_empty() && label < self.labels => {
                         let Some(at) = address(called, label) else {
@@ -501,11 +562,13 @@ impl Datapath for UdpPath {
                         let plane = called.get((label % self.peers.planes) as usize);
                         let mapped = mapped.get(label as usize).copied().flatten();
                         let at = mapped.or(plane.copied()).unwrap_or(of.at);
-                        (Source { at, ..*of }, label % self.labels)
+                        is_call = false;
+                        (Source { at, ..*of }, (label % self.labels) as usize)
                     }
                 },
             };
-            let (socket, _) = &self.sockets[socket as usize % self.sockets.len()];
+            let (socket, _) = &self.sockets[socket % self.sockets.len()];
+            let flow_label = flow_label.filter(|_| is_call);
             // The last segment of a run may be shorter.
             let size = first.size();
             let max = self.run.min(MAX_RUN_BYTES / size.max(1)).max(1);
@@ -522,7 +585,7 @@ impl Datapath for UdpPath {
             let interface = self.interfaces[(label % self.peers.planes) as usize].as_ref();
             let interface = interface.filter(|interface| interface.leads_to(destination.ip()));
             let by = interface.map(|of| (of.index(), of.address())).or_else(|| Some((0, local?)));
-            let send = || send::send(socket, destination, &batch[sent..sent + run], class, by);
+            let send = || send::send(socket, destination, &batch[sent..sent + run], class, by, flow_label);
             let result = match send() {
                 // An ICMP error of an earlier datagram, while labels are traced.
                 Err(error) if is_icmp(&error) => send(),
@@ -580,10 +643,10 @@ impl Datapath for UdpPath {
             let (now, wall) = self.both_clocks();
             for (meta, buffer) in metas[..filled].iter().zip(&self.buffers) {
                 // At the wildcard address, replies must leave from the address that was called.
-                let own = self.at[socket_label % self.at.len()].ip();
-                let local = meta.dst_ip.filter(|_| own.is_unspecified()).map(|ip| ip.to_canonical());
+                let is_wildcard = self.at.iter().any(|at| at.ip().is_unspecified());
+                let local = meta.dst_ip.filter(|_| is_wildcard).map(|ip| ip.to_canonical());
                 // Only the first sockets call, so to others the label of a sender is that of the socket.
-                let calls = socket_label < self.callers as usize;
+                let calls = socket_label < self.calling;
                 let known = self.peers.known.get(&meta.addr).filter(|known| known.label < self.peers.planes || calls);
                 let label = known.map_or(0, |known| known.label).max(socket_label as Label);
                 // Its labels are not those by which it is called: replies reverse the ports that it has chosen.

@@ -11,7 +11,7 @@ use std::{
 pub(super) const MAX_RUN: usize = 64;
 
 /// Sends a run, of which the last datagram may be shorter, with `class` as traffic class. `by` is the interface, 0 for
-/// that of the routes, and the source address.
+/// that of the routes, and the source address. Over IPv6 packets carry this flow label; `None`: the kernel's.
 #[cfg(target_os = "linux")]
 pub(super) fn send(
     socket: &UdpSocket,
@@ -19,12 +19,13 @@ pub(super) fn send(
     run: &[Outbound<'_>],
     class: u8,
     by: Option<(u32, IpAddr)>,
+    flow_label: Option<u16>,
 ) -> io::Result<()> {
     // Avoids the larger array of a run.
     if run.len() == 1 {
-        gather::<2>(socket, to, run, class, by)
+        gather::<2>(socket, to, run, class, by, flow_label)
     } else {
-        gather::<{ 2 * MAX_RUN }>(socket, to, run, class, by)
+        gather::<{ 2 * MAX_RUN }>(socket, to, run, class, by, flow_label)
     }
 }
 
@@ -35,6 +36,7 @@ fn gather<const N: usize>(
     run: &[Outbound<'_>],
     class: u8,
     by: Option<(u32, IpAddr)>,
+    flow_label: Option<u16>,
 ) -> io::Result<()> {
     use nix::libc;
     use socket2::{MsgHdr, SockAddr, SockRef};
@@ -47,6 +49,9 @@ fn gather<const N: usize>(
         let (level, kind) =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
         control.say(level, kind, &i32::from(class).to_ne_bytes());
+    }
+    if let Some(flow_label) = flow_label {
+        control.say(libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO, &u32::from(flow_label).to_be_bytes());
     }
     if let [first, _, ..] = run {
         control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
@@ -81,8 +86,8 @@ fn gather<const N: usize>(
 /// In the kernel's format (cmsg(3)).
 #[cfg(target_os = "linux")]
 struct Control {
-    /// Traffic class and segment size, one word each, and the interface.
-    bytes: [u8; 2 * (HEADER + size_of::<usize>()) + HEADER + 24],
+    /// Traffic class, flow label and segment size, one word each, and the interface.
+    bytes: [u8; 3 * (HEADER + size_of::<usize>()) + HEADER + 24],
     used: usize,
 }
 
@@ -112,6 +117,7 @@ pub(super) fn send(
     run: &[Outbound<'_>],
     class: u8,
     by: Option<(u32, IpAddr)>,
+    _flow_label: Option<u16>,
 ) -> io::Result<()> {
     use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
     let contents: Vec<u8> =

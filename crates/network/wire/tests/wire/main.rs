@@ -21,5 +21,7 @@ mod path_groups;
 mod peers;
 mod planes;
 mod probes;
+#[cfg(target_os = "linux")]
+mod stev;
 mod verbs;
 mod verbs_calls;

@@ -78,8 +78,7 @@ fn tags(record: &Record) -> Vec<u32> {
 /// Tags and completion time of a flow between two hosts with eight paths, of `planes` planes.
 fn simulated(scheme: &str, switch: &str, key: u64, planes: u32) -> (Vec<u32>, Time, u64) {
     let spines = 8 / planes;
-    let keys =
-        format!("leaves=2 spines={spines} hosts_per_leaf=1 link_rate=10Gbps link_delay=1us planes={planes}");
+    let keys = format!("leaves=2 spines={spines} hosts_per_leaf=1 link_rate=10Gbps link_delay=1us planes={planes}");
     let graph = topology("leaf-spine", &keys);
     let mut flows = flows(&[(0, 1, PACKETS * MTU, 0)]);
     (flows.flows[0].key, flows.flows[0].connection) = (key, key);

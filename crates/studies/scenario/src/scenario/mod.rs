@@ -482,7 +482,8 @@ impl Scenario {
     }
 
     /// Returns the settings of an endpoint of a real network that acts as one of its hosts, with the random numbers of `seed`.
-    /// `scheme` is a load balancer, of which the host side counts, or a host scheme; `None`: the scenario's.
+    /// `scheme` is a load balancer, of which the host side counts, or a host scheme; `None`: the scenario's. Also returns the
+    /// structured values of its profile, each with its port, if the wire carries them.
     ///
     /// # Errors
     /// Where `[wire]`, the scheme or the transport is invalid, or the topology cannot be built.
@@ -490,7 +491,7 @@ impl Scenario {
         &self,
         scheme: Option<&str>,
         seed: u64,
-    ) -> Result<anabranch_endpoint::Settings, ScenarioError> {
+    ) -> Result<(anabranch_endpoint::Settings, Vec<(u32, Option<u32>)>), ScenarioError> {
         let rate = self.host_rate()?;
         let main = &self.load_balancers.main;
         let host = match scheme {
@@ -503,7 +504,9 @@ impl Scenario {
                 error => ScenarioError::new(error.to_string()),
             })?,
         };
-        self.wire.settings(&self.transport, host, rate, seed).map_err(|error| wire::wrong(&error, &self.tree))
+        self.wire
+            .settings_with_values(&self.transport, host, rate, seed)
+            .map_err(|error| wire::wrong(&error, &self.tree))
     }
 
     /// Builds the graph, without faults.

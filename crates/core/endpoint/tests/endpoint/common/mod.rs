@@ -141,7 +141,8 @@ pub(crate) fn greeting(connection: u32, nonce: u64) -> Greeting {
         own_nonce: nonce,
         protection: header::Protection::Off,
         mtu: MTU,
-        labels: 2, planes: 1,
+        labels: 2,
+        planes: 1,
         span: 128,
         max_message: 10_000,
     }

@@ -119,6 +119,10 @@ impl Profile {
         Ok(profile)
     }
 
+    pub(super) fn into_values(self) -> Vec<(u32, Option<u32>)> {
+        self.values
+    }
+
     /// Checks that each value names an uplink of every tier, and a port where it has one.
     pub(super) fn check(&self, uplinks: &[u32], planes: u32) -> Result<(), Invalid> {
         if self.values.is_empty() {
