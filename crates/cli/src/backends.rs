@@ -114,7 +114,10 @@ pub(crate) mod testbed {
         Ok(Settings {
             command: vec![exe.display().to_string(), "collective-rank".into()],
             places: Vec::new(),
-            variables: vec![set("ANABRANCH_CONFIG", configuration.display().to_string())],
+            variables: vec![
+                set("ANABRANCH_CONFIG", configuration.display().to_string()),
+                set("ANABRANCH_PLANES", scenario.topology().map_err(|error| error.to_string())?.planes.to_string()),
+            ],
             // The scenario alone configures the plugin.
             without: VARIABLES
                 .iter()

@@ -78,12 +78,13 @@ impl RankHosts {
 
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let given = |name: &str| std::env::var_os(name).is_some();
-        match &self.kind {
-            RankTestbed::Owned(owned) if !given("ANABRANCH_CONFIG") => {
-                vec![("ANABRANCH_CONFIG".to_string(), owned.text_at.display().to_string())]
-            }
-            _ => Vec::new(),
-        }
+        let config = match &self.kind {
+            RankTestbed::Owned(owned) => Some(owned.text_at.display().to_string()),
+            _ => None,
+        };
+        let planes = Some(self.standing().plan.plane_count().to_string());
+        let set = |(name, value): (&str, Option<String>)| Some((name.to_string(), value.filter(|_| !given(name))?));
+        [("ANABRANCH_CONFIG", config), ("ANABRANCH_PLANES", planes)].into_iter().filter_map(set).collect()
     }
 
     /// Counters of the ports from leaves to spines since the job started.

@@ -248,6 +248,16 @@ fn invalid_transfers_are_refused_in_one_message() {
     folder.refused("paths --to no.such.name.invalid:7000", &["cannot be resolved"]);
     folder.refused("serve --at [fe80::1%none]:7000", &["--at", "`none`"]);
     folder.refused("send --to 127.0.0.1:9 --from 192.0.2.1", &["192.0.2.1"]);
+    let three = "127.0.0.1:0,127.0.0.2:0,127.0.0.3:0";
+    folder.refused(&format!("serve --at {three}"), &["wire.labels", "found 8 for 3 planes", "such as 6"]);
+    folder.refused("serve --at 127.0.0.1:7000,[::1]:7000", &["--at", "addresses of one family"]);
+    let two = "127.0.0.1:7000,127.0.0.2:7000";
+    folder.refused(&format!("send --to {two} --from 127.0.0.1"), &["--from", "found 1 addresses, expected 2"]);
+    folder.refused(&format!("send --to {two} --datapath uc"), &["--to", "planes are for --datapath udp"]);
+    let stev = "send --to 127.0.0.1:9 --set wire.stev=label-first";
+    folder.refused(stev, &["[wire]", "stev", "load_balancer.mrc.fields"]);
+    let profile = format!("{stev} --scheme mrc --set load_balancer.mrc.fields=[\"8,0,0xf,0..15\"]");
+    folder.refused(&profile, &["load_balancer.mrc", "width init mask min..max"]);
     for command in ["send --to 127.0.0.1:9", "serve --at 127.0.0.1:0"] {
         for datapath in ["rc", "uc"] {
             folder.refused(&format!("{command} --datapath {datapath} --device no-such-device"), &["RDMA"]);

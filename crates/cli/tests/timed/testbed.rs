@@ -65,6 +65,52 @@ fn paths_are_traced_before_sending() {
     }
 }
 
+/// Hosts have an interface in each plane, whose values take turns; without a port the other plane carries the rest.
+#[test]
+fn planes_are_networks_of_their_own() {
+    let _turn = turn();
+    let beds = bed("testbed-planes");
+    let scenario = SMALL.replace("100Mbps", "200Mbps").replace("1MB", "4MB") + "[load_balancer]\nscheme = \"mrc\"\n";
+    let scenario = scenario.replace("[fabric]", "planes = 2\n[fabric]");
+    beds.folder.file("planes.toml", &scenario);
+    let cut = "[[fault]]\nkind = \"link-down\"\nlinks = [\"host0-p1.leaf0\"]\nat = \"50ms\"\n";
+    beds.folder.file("cut.toml", &(scenario + cut));
+    let run = |scenario: &str, set: &str| {
+        let words = ["testbed", "run", scenario, "--set", set, "--out", "out", "--replace", "--progress", "never"];
+        beds.run(&words)
+    };
+    let bytes = || {
+        let rows = beds.folder.rows("out/links.csv");
+        let of = |name: &str| rows.iter().find(|row| format!("{}->{}", row["from"], row["to"]) == name).unwrap();
+        [0, 1].map(|plane| of(&format!("host0->p{plane}.leaf0"))["bytes"].parse::<u64>().unwrap())
+    };
+    let ran = run("planes.toml", "wire.labels=16");
+    if has_no_testbed(&ran) {
+        return;
+    }
+    assert_output(&ran, 0, &[]);
+    // 4 MB in packets of 4096 B with 106 B of headers, and acknowledgements of as much from the other host.
+    let whole = bytes();
+    assert!(whole.iter().all(|bytes| *bytes > 1_700_000), "{whole:?}");
+    assert_output(&run("planes.toml", "wire.find_labels=paths"), 0, &[]);
+    assert_output(&run("cut.toml", "wire.labels=16"), 0, &["no message", "port_detect"]);
+    assert_eq!(beds.folder.json_file("out/summary.json")["flows"]["finished"].as_u64(), Some(2));
+    // 50 ms at 100 Mbit/s, 0.6 MB, have left by the port that is cut.
+    let cut = bytes();
+    assert!(cut[1] < 1_000_000 && cut[0] > 3_000_000, "{cut:?}");
+    // Ranks of NCCL's plugin have both interfaces as one device: two rounds and one before of 2 x 1/2 of a MiB.
+    let nccl = beds
+        .folder
+        .read("planes.toml")
+        .replace("\"permutation\"\nsize = \"4MB\"", "\"nccl\"\nsize = \"1MiB\"\nrounds = 2");
+    beds.folder.file("nccl.toml", &nccl);
+    assert_output(&run("nccl.toml", "wire.labels=16"), 0, &[]);
+    let ranks = bytes();
+    assert!(ranks.iter().all(|bytes| *bytes > 1_300_000), "{ranks:?}");
+    let words = ["found 5 labels for 2 planes", "such as 6"];
+    assert_output(&run("planes.toml", "wire.labels=5"), 2, &words);
+}
+
 /// Waits for the end of a process, whose namespaces the kernel removes first.
 fn assert_ends(process: i64) {
     let limit = Instant::now() + Duration::from_secs(20);

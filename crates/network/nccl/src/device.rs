@@ -2,7 +2,7 @@
 
 use crate::{
     addresses::{self, Address},
-    handle::Carrier,
+    handle::{self, Carrier},
     variables::{Addresses, Carriers, Configuration, Interfaces, hint},
 };
 use anabranch_wire::verbs::{self, RdmaDevice};
@@ -22,6 +22,8 @@ const USUAL_MTU: u64 = 1500;
 pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) ip: IpAddr,
+    /// Addresses of the interfaces in its other planes.
+    pub(crate) others: Vec<IpAddr>,
     pub(crate) index: u32,
     /// Path of the device in `/sys`; `None`: it is virtual.
     pub(crate) pci_path: Option<PathBuf>,
@@ -69,7 +71,40 @@ pub(crate) fn find(configuration: &Configuration) -> Result<(Vec<Device>, Vec<St
     let query = |device: &Device| rdma(device).map(|found| found.map_err(|error| error.to_string()));
     let (devices, more) = equip(found, interfaces, *carriers, query)?;
     remarks.extend(more);
-    Ok((devices, remarks))
+    Ok((join_planes(devices, configuration.planes)?, remarks))
+}
+
+/// Makes one device of as many interfaces in a row as there are planes.
+fn join_planes(found: Vec<Device>, planes: usize) -> Result<Vec<Device>, String> {
+    let wrong = |what: String| Err(format!("ANABRANCH_PLANES={planes}: {what}"));
+    if planes > 1 && !found.len().is_multiple_of(planes) {
+        let names: Vec<&str> = found.iter().map(|device| device.name.as_str()).collect();
+        let count = names.len();
+        return wrong(format!(
+            "found {count} interfaces ({}), expected a multiple of {planes}; ANABRANCH_IFNAME selects them",
+            names.join(", ")
+        ));
+    }
+    let mut devices = Vec::new();
+    for ports in found.chunks(planes) {
+        let (first, others) = (&ports[0], &ports[1..]);
+        if let Some(other) = others.iter().find(|other| other.ip.is_ipv4() != first.ip.is_ipv4()) {
+            let text = format!("{} has {} and {} {}", first.name, first.ip, other.name, other.ip);
+            return wrong(format!("{text}, expected addresses of one family (NCCL_SOCKET_FAMILY)"));
+        }
+        let most = handle::max_planes(first.ip.is_ipv6());
+        if planes > most {
+            return wrong(format!("{} has {}, expected at most {most} planes over IPv6", first.name, first.ip));
+        }
+        devices.push(Device {
+            name: ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join("+"),
+            others: others.iter().map(|other| other.ip).collect(),
+            speed: ports.iter().map(|port| port.speed).sum(),
+            mtu: ports.iter().map(|port| port.mtu).min().unwrap_or(USUAL_MTU),
+            ..first.clone()
+        });
+    }
+    Ok(devices)
 }
 
 /// Assigns RDMA devices to the interfaces, as `carriers` requires.
@@ -174,6 +209,7 @@ fn describe(found: Address, sys: &Path) -> Device {
         mtu: mtu.unwrap_or(USUAL_MTU),
         name,
         ip,
+        others: Vec::new(),
         index,
         rdma: None,
     }
@@ -295,6 +331,29 @@ mod tests {
         // 20 B IPv4 or 40 B IPv6, 8 B UDP.
         assert_eq!(device.max_packet(), 1472);
         assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.max_packet(), 1452);
+    }
+
+    #[test]
+    fn interfaces_in_a_row_are_planes_of_a_device() {
+        let found = |names: &str| {
+            let interfaces = Interfaces::read("ANABRANCH_IFNAME", names).unwrap();
+            let chosen = choose(found(), &interfaces, &Addresses::default()).unwrap().0;
+            chosen.into_iter().map(|found| describe(found, Path::new("/no/such/folder"))).collect::<Vec<_>>()
+        };
+        let mut two = found("=eth0,eth1");
+        (two[0].speed, two[1].speed, two[1].mtu) = (Some(100_000), Some(100_000), 1400);
+        let joined = join_planes(two.clone(), 2).unwrap();
+        let [device] = &joined[..] else { panic!("{joined:?}") };
+        assert_eq!((device.name.as_str(), device.speed(), device.mtu), ("eth0+eth1", 200_000, 1400));
+        assert_eq!((device.ip.to_string(), device.others.clone()), ("10.0.0.9".into(), vec![two[1].ip]));
+        assert_eq!(join_planes(two.clone(), 1).unwrap(), two);
+        let error = join_planes(found("=eth0,eth1,docker0"), 2).unwrap_err();
+        assert!(
+            error.contains("found 3 interfaces (eth0, eth1, docker0)") && error.contains("ANABRANCH_IFNAME"),
+            "{error}"
+        );
+        two[1].ip = "2001:db8::1".parse().unwrap();
+        assert!(join_planes(two, 2).unwrap_err().contains("one family"));
     }
 
     fn equipped(text: &str, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {

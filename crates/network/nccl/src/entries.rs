@@ -240,8 +240,10 @@ unsafe fn begin_listen(
     let driver = node.driver();
     let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
     let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
+    let of_planes = &process.rail(device)?.device.others;
+    let others = std::array::from_fn(|other| of_planes.get(other).copied());
     let (labels, payload, authentication) = (labels as u16, payload as u16, process.authentication);
-    let written = Handle { carrier, at, labels, payload, key, authentication }.write();
+    let written = Handle { carrier, at, others, labels, payload, key, authentication }.write();
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
         return Err(failure);

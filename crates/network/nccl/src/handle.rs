@@ -11,10 +11,11 @@
 //! | 16 | key of the listener (8) |
 //! | 24 | 4 or 6, of the address |
 //! | 25 | authentication: 0 none, 1 by the secret at 48, 2 by the key of a file |
-//! | 26 | zero (6) |
+//! | 26 | planes less one (1) |
+//! | 27 | zero (5) |
 //! | 32 | the address (16) |
 //! | 48 | secret of the job (32) |
-//! | 80 | zero |
+//! | 80 | the addresses in the other planes, of 4 or 16 bytes each, with the same port; then zero |
 //! | 116 | CRC-32 of all bytes before it (4) |
 //! | 120 | scratch of the sender: its attempt to connect (8) |
 
@@ -29,7 +30,17 @@ const VERSION: u8 = 2;
 const SECRET_AT: usize = 48;
 /// Bytes of the secret.
 pub const SECRET: usize = 32;
+const PLANES_AT: usize = 80;
 const CHECKSUM: usize = 116;
+/// Maximum number of planes, and of those beside the first.
+pub const MAX_PLANES: usize = 1 + MAX_OTHERS;
+/// See [`MAX_PLANES`].
+pub const MAX_OTHERS: usize = 7;
+
+/// Returns the maximum number of planes whose addresses a handle has space for.
+pub(crate) fn max_planes(is_ipv6: bool) -> usize {
+    MAX_PLANES.min(1 + (CHECKSUM - PLANES_AT) / if is_ipv6 { 16 } else { 4 })
+}
 /// Offset of the scratch in which a sender stores its attempt.
 pub const SCRATCH: usize = 120;
 
@@ -79,6 +90,8 @@ pub struct Handle {
     pub carrier: Carrier,
     /// The address of its label 0, or the one at which it accepts connections.
     pub at: SocketAddr,
+    /// Its addresses in the other planes, as many as there are, with the same port.
+    pub others: [Option<IpAddr>; MAX_OTHERS],
     /// Number of its labels.
     pub labels: u16,
     /// Payload bytes of its full packets.
@@ -89,7 +102,28 @@ pub struct Handle {
     pub authentication: Authentication,
 }
 
+fn put_ip(bytes: &mut [u8], ip: IpAddr) -> usize {
+    match ip {
+        IpAddr::V4(ip) => bytes[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => bytes[..16].copy_from_slice(&ip.octets()),
+    }
+    if ip.is_ipv4() { 4 } else { 16 }
+}
+
+fn read_ip(bytes: &[u8], is_ipv4: bool) -> IpAddr {
+    match is_ipv4 {
+        true => IpAddr::from(std::array::from_fn::<u8, 4, _>(|at| bytes[at])),
+        false => IpAddr::from(std::array::from_fn::<u8, 16, _>(|at| bytes[at])),
+    }
+}
+
 impl Handle {
+    /// Returns its address in each plane.
+    pub fn planes(&self) -> Vec<SocketAddr> {
+        let others = self.others.iter().flatten().map(|ip| SocketAddr::new(*ip, self.at.port()));
+        std::iter::once(self.at).chain(others).collect()
+    }
+
     /// Encodes the handle.
     pub fn write(&self) -> [u8; HANDLE_BYTES] {
         let mut bytes = [0; HANDLE_BYTES];
@@ -99,15 +133,12 @@ impl Handle {
         bytes[12..14].copy_from_slice(&self.payload.to_be_bytes());
         bytes[14..16].copy_from_slice(&self.at.port().to_be_bytes());
         bytes[16..24].copy_from_slice(&self.key.to_be_bytes());
-        match self.at.ip() {
-            IpAddr::V4(ip) => {
-                bytes[24] = 4;
-                bytes[32..36].copy_from_slice(&ip.octets());
-            }
-            IpAddr::V6(ip) => {
-                bytes[24] = 6;
-                bytes[32..48].copy_from_slice(&ip.octets());
-            }
+        bytes[24] = if self.at.is_ipv4() { 4 } else { 6 };
+        put_ip(&mut bytes[32..], self.at.ip());
+        let mut at = PLANES_AT;
+        for ip in self.others.iter().flatten() {
+            bytes[26] += 1;
+            at += put_ip(&mut bytes[at..], *ip);
         }
         match &self.authentication {
             Authentication::Off => {}
@@ -143,11 +174,19 @@ impl Handle {
             other => return Err(format!("the other rank sends by a kind of network that we do not know ({other})")),
         };
         let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let ip = match bytes[24] {
-            4 => IpAddr::from(std::array::from_fn::<u8, 4, _>(|at| bytes[32 + at])),
-            6 => IpAddr::from(std::array::from_fn::<u8, 16, _>(|at| bytes[32 + at])),
+        let is_ipv4 = match bytes[24] {
+            4 => true,
+            6 => false,
             other => return Err(format!("the other rank's handle has an address of kind {other}")),
         };
+        let ip = read_ip(&bytes[32..], is_ipv4);
+        let others = usize::from(bytes[26]);
+        if others >= max_planes(!is_ipv4) {
+            return Err(format!("the other rank's handle has {} planes", others + 1));
+        }
+        let size = if is_ipv4 { 4 } else { 16 };
+        let others =
+            std::array::from_fn(|other| (other < others).then(|| read_ip(&bytes[PLANES_AT + other * size..], is_ipv4)));
         let key = u64::from_be_bytes(std::array::from_fn(|at| bytes[16 + at]));
         let authentication = match bytes[25] {
             0 => Authentication::Off,
@@ -155,7 +194,8 @@ impl Handle {
             2 => Authentication::File,
             other => return Err(format!("the other rank authenticates in a way that we do not know ({other})")),
         };
-        Ok(Handle { carrier, at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key, authentication })
+        let (at, labels, payload) = (SocketAddr::new(ip, two(14)), two(10), two(12));
+        Ok(Handle { carrier, at, others, labels, payload, key, authentication })
     }
 }
 
@@ -167,6 +207,7 @@ mod tests {
         Handle {
             carrier: Carrier::Uc,
             at: at.parse().unwrap(),
+            others: [None; MAX_OTHERS],
             labels: 8,
             payload: 1408,
             key: 0x0102_0304_0506_0708,
@@ -180,6 +221,11 @@ mod tests {
             for authentication in [handle(at).authentication, Authentication::Off, Authentication::File] {
                 let handle = Handle { authentication, ..handle(at) };
                 assert_eq!(Handle::read(&handle.write()), Ok(handle));
+                // As many planes as there is space for.
+                let most = max_planes(handle.at.is_ipv6());
+                let others = std::array::from_fn(|other| (other + 1 < most).then_some(handle.at.ip()));
+                let many = Handle { others, ..handle };
+                assert_eq!((Handle::read(&many.write()), many.planes().len()), (Ok(many), most));
             }
         }
         let text = format!("{:?}", handle("10.1.2.3:40000"));
@@ -197,6 +243,7 @@ mod tests {
         };
         assert_eq!((with(1), with(2)), (Ok(Carrier::Udp), Ok(Carrier::Uc)));
         assert!(with(3).unwrap_err().contains("(3)"));
+        assert_eq!([false, true].map(max_planes), [8, 3]);
     }
 
     #[test]

@@ -112,6 +112,10 @@ impl Datapath for Path {
         either!(&mut self.by, path => path.peer(at, labels))
     }
 
+    fn peer_in_planes(&mut self, at: &[SocketAddr]) -> Result<PeerId, WireError> {
+        either!(&mut self.by, path => path.peer_in_planes(at))
+    }
+
     fn admit(&mut self, from: Source) -> Option<PeerId> {
         either!(&mut self.by, path => path.admit(from))
     }

@@ -169,7 +169,8 @@ impl Process {
             .rails
             .iter()
             .map(|rail| {
-                let Device { name, ip, rdma, .. } = &rail.device;
+                let Device { name, ip, others, rdma, .. } = &rail.device;
+                let ip = std::iter::once(ip).chain(others).map(ToString::to_string).collect::<Vec<_>>().join("+");
                 let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.max_packet()));
                 let by = rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
                 format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B{by})")
@@ -237,10 +238,12 @@ impl Process {
             .settings(device.speed(), device.max_packet(), device.carrier(), seed, self.key.clone())
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
         let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
-        let (at, labels, peer_timeout) = (SocketAddr::new(device.ip, 0), settings.labels, settings.peer_timeout);
+        let planes: Vec<SocketAddr> =
+            std::iter::once(&device.ip).chain(&device.others).map(|ip| SocketAddr::new(*ip, 0)).collect();
+        let (at, labels, peer_timeout) = (planes[0], settings.labels, settings.peer_timeout);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
-            None => UdpPath::open(at, labels, MAX_PEERS).map(|path| {
+            None => UdpPath::open_planes(&planes, labels, MAX_PEERS).map(|path| {
                 path.warning().into_iter().for_each(|warning| log::say(Level::Warn, warning));
                 Path::new(By::Udp(path))
             }),

@@ -2,7 +2,7 @@
 //! network. `anabranch explain nccl` prints [`VARIABLES`].
 
 use crate::{
-    handle::{Authentication, Carrier},
+    handle::{Authentication, Carrier, MAX_PLANES},
     log::Level,
 };
 use anabranch_endpoint::{Key, Secret};
@@ -10,7 +10,7 @@ use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Bytes, Rate};
-use anabranch_wire::{DatapathKind, WireParameters};
+use anabranch_wire::{DatapathKind, FindLabels, WireParameters};
 use std::{
     ffi::OsString,
     net::IpAddr,
@@ -55,6 +55,12 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "Network interfaces, each of which is a device, read as NCCL_SOCKET_IFNAME is (which holds where this is not set)",
         expected: "beginnings of names with commas; `=eth0` is the whole name, `^docker,lo` all others",
         default: "all but lo, docker and virbr; lo where there is no other",
+    },
+    Variable {
+        name: "ANABRANCH_PLANES",
+        meaning: "Planes, networks of their own: as many interfaces in a row, in the kernel's order, are one device; the same in all ranks. Only with udp",
+        expected: "a whole number from 1 to 8, over IPv6 to 3",
+        default: "1",
     },
     Variable {
         name: "ANABRANCH_ADDRESS",
@@ -260,6 +266,8 @@ pub(crate) struct Configuration {
     pub(crate) carriers: Carriers,
     pub(crate) interfaces: Interfaces,
     pub(crate) addresses: Addresses,
+    /// Interfaces of a device.
+    pub(crate) planes: usize,
     pub(crate) scheme: HostParameters,
     pub(crate) transport: TransportParameters,
     pub(crate) wire: WireParameters,
@@ -334,6 +342,20 @@ impl Configuration {
                 return Err(format!("wire.datapath: found `rc`, {which}: the plugin takes unreliable ones (`uc`)"));
             }
         };
+        let planes = given("ANABRANCH_PLANES").unwrap_or("1");
+        let wrong = |expected: &str| Err(format!("ANABRANCH_PLANES: found `{planes}`, expected {expected}"));
+        let planes = match planes.parse::<usize>() {
+            Ok(1) => 1,
+            Ok(2..=MAX_PLANES) if carriers != Carriers::Udp => return wrong("1, or ANABRANCH_DATAPATH=udp"),
+            Ok(2..=MAX_PLANES) if wire.find_labels != FindLabels::All => {
+                return wrong("1, or wire.find_labels=all: paths of one plane alone are traced");
+            }
+            Ok(planes @ 2..=MAX_PLANES) if !wire.labels.is_multiple_of(planes as u32) => {
+                return wrong(&format!("a divisor of ANABRANCH_PATHS, {}", wire.labels));
+            }
+            Ok(planes @ 2..=MAX_PLANES) => planes,
+            _ => return wrong("a whole number from 1 to 8"),
+        };
         let level = match given("ANABRANCH_DEBUG").map(str::to_uppercase).as_deref() {
             None | Some("INFO") => Level::Info,
             Some("WARN") => Level::Warn,
@@ -344,7 +366,7 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { carriers, interfaces, addresses, scheme, transport, wire, stats, level })
+        Ok(Configuration { carriers, interfaces, addresses, planes, scheme, transport, wire, stats, level })
     }
 
     /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
@@ -394,6 +416,7 @@ impl Configuration {
             max_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
             max_streams: MAX_STREAMS,
             max_peers: MAX_PEERS as usize,
+            planes: self.planes as u32,
             ..settings
         })
     }

@@ -78,7 +78,7 @@ impl Backend for Testbed {
 
     fn check(&self, setup: &Setup) -> Result<(), RunError> {
         TestbedPlan::of_setup(setup, &self.wire).map_err(|error| unbuildable(&error))?;
-        refuse(setup)
+        refuse(setup, &self.wire)
     }
 
     fn unlike(&self, setup: &Setup) -> Vec<String> {
@@ -106,7 +106,7 @@ fn unbuildable(error: &TestbedError) -> RunError {
     }
 }
 
-fn refuse(setup: &Setup) -> Result<(), RunError> {
+fn refuse(setup: &Setup, wire: &WireParameters) -> Result<(), RunError> {
     let refused = |key: String, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(key, reason, remedy)));
     if setup.flows.servers.is_some() {
         return refused(
@@ -131,11 +131,12 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "give `transport.congestion_control` alone, or run it in the simulator (`--backend sim`)",
         );
     }
-    if setup.topology.planes > 1 {
+    let planes = setup.topology.planes;
+    if !wire.labels.is_multiple_of(planes) {
         return refused(
-            "topology.planes".into(),
-            &format!("found {}: a host of a testbed has one interface", setup.topology.planes),
-            "`topology.planes = 1`, or the simulator (`--backend sim`)",
+            "wire.labels".into(),
+            &format!("found {} labels for {planes} planes", wire.labels),
+            &format!("a multiple of the planes, such as {}", wire.labels.next_multiple_of(planes)),
         );
     }
     if setup.fabric.pfc {

@@ -196,9 +196,18 @@ impl Fabric {
         let neighbours = |role: Role| plan.all(role).map(|(other, _)| other).filter(|other| up.contains(other));
         match plan.nodes[node].role {
             Role::Host => {
-                let leaf = neighbours(Role::Leaf).find_map(|leaf| plan.cable(node, leaf));
-                if let Some(cable) = leaf {
-                    let _ = writeln!(routes, "route replace default via {}", cable.upper.address);
+                // An address is in one plane.
+                let planes = plan.planes(node).count();
+                for (leaf, cable) in neighbours(Role::Leaf).filter_map(|leaf| Some((leaf, plan.cable(node, leaf)?))) {
+                    let via = cable.upper.address;
+                    if planes == 1 {
+                        let _ = writeln!(routes, "route replace default via {via}");
+                        continue;
+                    }
+                    let is_there = |of: &usize| plan.nodes[*of].plane == plan.nodes[leaf].plane;
+                    for (number, _) in plan.all(Role::Leaf).enumerate().filter(|(_, (of, _))| is_there(of)) {
+                        let _ = writeln!(routes, "route replace 10.{}.0.0/16 via {via}", number + 1);
+                    }
                 }
             }
             Role::Leaf => {
@@ -207,8 +216,10 @@ impl Fabric {
                     Some(format!(" nexthop via {address} dev {}", self.name(spine)))
                 };
                 let hops: String = neighbours(Role::Spine).filter_map(via).collect();
-                let others =
-                    plan.all(Role::Leaf).enumerate().filter(|(_, (leaf, _))| *leaf != node && !hops.is_empty());
+                let others = plan
+                    .all(Role::Leaf)
+                    .enumerate()
+                    .filter(|(_, (leaf, of))| *leaf != node && of.plane == plan.nodes[node].plane && !hops.is_empty());
                 others.for_each(|(number, _)| routes += &format!("route replace 10.{}.0.0/16{hops}\n", number + 1));
             }
             Role::Spine => {

@@ -23,8 +23,13 @@ const PRIORITY: &str = "5";
 
 #[derive(Debug)]
 pub(crate) enum Order {
-    Connect(Vec<(SocketAddr, Vec<Vec<Label>>)>),
-    Start { flow: u32, to: SocketAddr, bytes: u64 },
+    /// Addresses of a peer in each plane, and the paths to it.
+    Connect(Vec<(Vec<SocketAddr>, Vec<Vec<Label>>)>),
+    Start {
+        flow: u32,
+        to: Vec<SocketAddr>,
+        bytes: u64,
+    },
     Stop,
 }
 
@@ -59,7 +64,8 @@ pub(crate) enum Report {
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    pub(crate) at: SocketAddr,
+    /// Its address in each plane.
+    pub(crate) at: Vec<SocketAddr>,
     pub(crate) settings: Settings,
     pub(crate) real_time: bool,
     /// Bytes of each flow by flow number, which is also the stream number.
@@ -126,7 +132,7 @@ impl Host {
             let _ = be_real_time();
         }
         let (labels, peers) = (self.settings.labels, self.settings.max_peers as u32);
-        let path = UdpPath::open(self.at, labels, peers).map_err(|error| error.to_string())?;
+        let path = UdpPath::open_planes(&self.at, labels, peers).map_err(|error| error.to_string())?;
         Ok(Driver::new(Endpoint::new(self.settings.clone()), path))
     }
 }
@@ -148,7 +154,7 @@ impl HostRun<'_> {
                 match orders.try_recv() {
                     Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return self.end(),
                     Ok(Order::Connect(others)) => self.connect(&others)?,
-                    Ok(Order::Start { flow, to, bytes }) => self.start(flow, to, bytes)?,
+                    Ok(Order::Start { flow, to, bytes }) => self.start(flow, &to, bytes)?,
                     Err(TryRecvError::Empty) => break,
                 }
             }
@@ -171,9 +177,9 @@ impl HostRun<'_> {
         Ok(Report::Done { counters, longest_pause, lateness })
     }
 
-    fn connect(&mut self, others: &[(SocketAddr, Vec<Vec<Label>>)]) -> Result<(), String> {
+    fn connect(&mut self, others: &[(Vec<SocketAddr>, Vec<Vec<Label>>)]) -> Result<(), String> {
         for (other, paths) in others {
-            let peer = self.driver.datapath().peer(*other, &paths.concat()).map_err(|error| error.to_string())?;
+            let peer = self.driver.datapath().peer_in_planes(other).map_err(|error| error.to_string())?;
             let (endpoint, now) = self.driver.endpoint();
             endpoint.connect_over(now, peer, paths);
             self.unmet += 1;
@@ -184,10 +190,10 @@ impl HostRun<'_> {
         Ok(())
     }
 
-    fn start(&mut self, flow: u32, to: SocketAddr, bytes: u64) -> Result<(), String> {
+    fn start(&mut self, flow: u32, to: &[SocketAddr], bytes: u64) -> Result<(), String> {
         let sent = self.driver.lateness().bytes;
         self.sent_before.get_or_insert(sent);
-        let peer = self.driver.datapath().peer(to, &[]).map_err(|error| error.to_string())?;
+        let peer = self.driver.datapath().peer_in_planes(to).map_err(|error| error.to_string())?;
         self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
         self.waiting.push_back(flow);
         self.report(Report::Started { flow, at: self.host.now() });

@@ -39,8 +39,10 @@ pub struct Node {
     pub name: String,
     /// Role of the node.
     pub role: Role,
-    /// Address of the node; for a switch, that of its first interface.
+    /// Address of the node; for a switch, that of its first interface, for a host in several planes that in the first.
     pub address: Ipv4Addr,
+    /// Plane of a switch; 0 for a host.
+    pub plane: u32,
 }
 
 /// Endpoint of a cable: the port from which packets leave to the other node.
@@ -182,7 +184,10 @@ impl TestbedPlan {
         };
         let unnamed = Ipv4Addr::UNSPECIFIED;
         let mut nodes: Vec<Node> = (topology.nodes.iter().enumerate())
-            .map(|(n, node)| Node { name: node.name.clone(), role: role(n), address: unnamed })
+            .map(|(n, node)| {
+                let plane = (n as u32).checked_sub(hosts).map_or(0, |switch| switch / topology.plane_switches().max(1));
+                Node { name: node.name.clone(), role: role(n), address: unnamed, plane }
+            })
             .collect();
         let place = |node: usize| (0..node).filter(|other| role(*other) == role(node)).count() as u8;
         let mut attached = vec![0u8; nodes.len()];
@@ -220,8 +225,9 @@ impl TestbedPlan {
             }
         }
         let plan = TestbedPlan { nodes, cables, mtu, queue, seed };
-        for (leaf, _) in plan.all(Role::Leaf) {
-            if let Some((spine, _)) = plan.all(Role::Spine).find(|(spine, _)| plan.cable(leaf, *spine).is_none()) {
+        for (leaf, Node { plane, .. }) in plan.all(Role::Leaf) {
+            let mut spines = plan.all(Role::Spine).filter(|(_, spine)| spine.plane == *plane);
+            if let Some((spine, _)) = spines.find(|(spine, _)| plan.cable(leaf, *spine).is_none()) {
                 let (leaf, spine) = (&plan.nodes[leaf].name, &plan.nodes[spine].name);
                 return Err(refused(format!("there is no cable between {leaf} and {spine}")));
             }
@@ -237,6 +243,17 @@ impl TestbedPlan {
     /// Returns the cable between two nodes.
     pub fn cable(&self, lower: usize, upper: usize) -> Option<&Cable> {
         self.cables.iter().find(|cable| (cable.lower.node, cable.upper.node) == (lower, upper))
+    }
+
+    /// Returns the address of a host in each plane, and the leaf that it attaches to there.
+    pub fn planes(&self, host: usize) -> impl Iterator<Item = (Ipv4Addr, usize)> {
+        let own = self.cables.iter().filter(move |cable| cable.lower.node == host);
+        own.map(|cable| (cable.lower.address, cable.upper.node))
+    }
+
+    /// Returns the number of planes.
+    pub fn plane_count(&self) -> usize {
+        self.planes(0).count().max(1)
     }
 
     /// Returns every port with the node it leads to, in the order of the scenario's directed links.
@@ -323,6 +340,25 @@ mod tests {
         assert_eq!(plan.port("leaf1->spine3").unwrap(), (plan.node("leaf1").unwrap(), plan.node("spine3").unwrap()));
         assert!(plan.port("leaf0->leaf1").unwrap_err().to_string().contains("no cable"));
         assert!(plan.node("leaf2").unwrap_err().to_string().contains("leaf1, spine0"));
+    }
+
+    /// Leaves and spines of all planes have numbers of their own, and with them addresses.
+    #[test]
+    fn hosts_have_an_address_in_each_plane() {
+        let two =
+            [("leaves", "2"), ("spines", "3"), ("hosts_per_leaf", "2"), ("link_rate", "200Mbps"), ("planes", "2")];
+        let plan = TestbedPlan::new(&topology("leaf-spine", &two), 1500, queue(), 1).unwrap();
+        // Four hosts, and in each plane two leaves and three spines; a cable per host and six of leaves.
+        assert_eq!((plan.nodes.len(), plan.cables.len()), (4 + 2 * 5, 2 * (4 + 6)));
+        let of = |host: &str| -> Vec<(String, String)> {
+            let planes = plan.planes(plan.node(host).unwrap());
+            planes.map(|(at, leaf)| (at.to_string(), plan.nodes[leaf].name.clone())).collect()
+        };
+        assert_eq!(of("host3"), [("10.2.2.2".into(), "p0.leaf1".into()), ("10.4.2.2".into(), "p1.leaf1".into())]);
+        let rates: Vec<u64> = plan.ports().map(|(end, _)| end.rate).collect();
+        assert!(rates.iter().all(|rate| *rate == 100_000_000), "a plane has half of the rate");
+        let planes = |name: &str| plan.nodes[plan.node(name).unwrap()].plane;
+        assert_eq!(["host3", "p0.spine2", "p1.leaf0", "p1.spine0"].map(planes), [0, 0, 1, 1]);
     }
 
     #[test]

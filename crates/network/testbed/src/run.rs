@@ -16,7 +16,7 @@ use anabranch_outcome::{
     EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
 };
 use anabranch_topology::LinkId;
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{
     FindLabels, Label, Lateness, WireParameters,
     paths::{PathRequest, discover, groups},
@@ -128,13 +128,14 @@ impl Drop for Stops<'_> {
 }
 
 /// Destinations of a host, each with its paths as lists of labels; no paths: every label is one.
-type Destinations = Vec<(SocketAddr, Vec<Vec<Label>>)>;
+type Destinations = Vec<(Vec<SocketAddr>, Vec<Vec<Label>>)>;
 
 struct Run<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
     hosts: Vec<Option<Host>>,
-    at: Vec<SocketAddr>,
+    /// Of each host, its address in each plane.
+    at: Vec<Vec<SocketAddr>>,
     clock: Instant,
     outcomes: Vec<FlowOutcome>,
     effects: Vec<Option<Time>>,
@@ -152,8 +153,8 @@ impl<'a> Run<'a> {
         let of_ranks = jobs::own_flows(&setup.flows);
         let of_hosts = flows.iter().enumerate().filter(|(number, _)| !of_ranks.contains(number));
         let used: BTreeSet<u32> = of_hosts.flat_map(|(_, flow)| [flow.src, flow.dst]).collect();
-        let at: Vec<SocketAddr> = (0..setup.topology.hosts as usize)
-            .map(|host| SocketAddrV4::new(plan.nodes[host].address, PORT).into())
+        let at: Vec<Vec<SocketAddr>> = (0..setup.topology.hosts as usize)
+            .map(|host| plan.planes(host).map(|(ip, _)| SocketAddrV4::new(ip, PORT).into()).collect())
             .collect();
         let clock = Instant::now();
         let sizes: Arc<[u64]> = flows.iter().map(|flow| flow.size).collect();
@@ -167,13 +168,15 @@ impl<'a> Run<'a> {
         .collect();
         let content = Bytes::from(content);
         let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
+        let (topology, planes) = (&setup.topology, setup.topology.planes);
         let make = |host: u32| -> Result<Host, RunError> {
-            let rate = setup.topology.link(setup.topology.host_uplink(host)).rate;
+            let rate = Rate((0..planes).map(|plane| topology.link(topology.host_uplink_in(host, plane)).rate.0).sum());
             // Each endpoint has its own seed, so that their draws differ.
             let seed = setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(host));
             let scheme = setup.load_balancers[balancer].host.clone();
             let mut settings = wire.settings(&setup.transport, scheme, rate, seed);
             if let Ok(settings) = &mut settings {
+                settings.planes = planes;
                 // Endpoints that wait for a barrier are idle for a while, and each flow is a stream of its own.
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
                 settings.max_streams = settings.max_streams.max(flows.len());
@@ -184,7 +187,7 @@ impl<'a> Run<'a> {
             Ok(Host {
                 name: plan.nodes[host as usize].name.clone(),
                 namespace: fabric.namespace(host as usize),
-                at: at[host as usize],
+                at: at[host as usize].clone(),
                 settings,
                 real_time: wire.real_time,
                 sizes: sizes.clone(),
@@ -232,7 +235,7 @@ impl<'a> Run<'a> {
         let mut destinations = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
             let paths = paths(wire, self.fabric, from, to).map_err(wrong)?;
-            destinations[from as usize].push((self.at[to as usize], paths));
+            destinations[from as usize].push((self.at[to as usize].clone(), paths));
         }
         Ok(destinations)
     }
@@ -281,7 +284,7 @@ impl<'a> Run<'a> {
             jobs.begin(now);
             for flow in triggers.starting(now) {
                 let Some(of) = flows.get(flow as usize) else { continue };
-                let order = Order::Start { flow, to: self.at[of.dst as usize], bytes: of.size };
+                let order = Order::Start { flow, to: self.at[of.dst as usize].clone(), bytes: of.size };
                 let _ = orders[of.src as usize].send(order);
                 // A provisional start time, so that the flow counts as started until its host reports the exact time.
                 self.outcomes[flow as usize].started = Some(now);
@@ -353,9 +356,10 @@ impl<'a> Run<'a> {
     }
 
     fn load(&self, host: usize, of: &Lateness, sent: &[(u64, u64)]) -> EndpointLoad {
-        let port = self.setup.topology.host_uplink(host as u32).0 as usize;
+        let topology = &self.setup.topology;
+        let ports = (0..topology.planes).map(|plane| topology.host_uplink_in(host as u32, plane).0 as usize);
         let Lateness { sending, receiving, active, late, lost, bytes: offered_bytes } = *of;
-        let achieved_bytes = sent[port].0;
+        let achieved_bytes = ports.map(|port| sent[port].0).sum();
         EndpointLoad { sending, receiving, active, late, lost, offered_bytes, achieved_bytes }
     }
 
@@ -406,7 +410,7 @@ impl<'a> Run<'a> {
             }
             Report::Abandoned { flow } => drop(self.abandoned.insert(flow)),
             Report::Lost { other, reason } => {
-                if let Some(other) = self.at.iter().position(|at| *at == other) {
+                if let Some(other) = self.at.iter().position(|at| at.contains(&other)) {
                     self.lost.entry([number.min(other), number.max(other)]).or_insert(reason);
                 }
             }
@@ -495,22 +499,32 @@ fn add(all: &mut Counters, one: &Counters) {
 
 /// Returns the labels grouped by the spine they lead over; empty: every label is a path.
 fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Vec<Label>>, TestbedError> {
-    let plan = fabric.plan();
-    let leaf =
-        |host: u32| plan.cables.iter().find(|cable| cable.lower.node == host as usize).map(|cable| cable.upper.node);
     if wire.find_labels != FindLabels::Paths {
         return Ok(Vec::new());
     }
-    if leaf(from) == leaf(to) {
-        return Ok(vec![(0..wire.labels).collect()]);
+    let ends = |host: u32| fabric.plan().planes(host as usize);
+    let (planes, mut all) = (ends(from).count() as u32, Vec::new());
+    for (plane, ((_, leaf), (at, other))) in (0..).zip(ends(from).zip(ends(to))) {
+        let labels = wire.labels / planes;
+        let found = match leaf == other {
+            true => vec![(0..labels).collect()],
+            false => paths_in_plane(fabric, from, to, SocketAddrV4::new(at, PORT), labels)?,
+        };
+        let numbered = |path: Vec<Label>| path.into_iter().map(|label| label * planes + plane).collect();
+        all.extend(found.into_iter().map(numbered));
     }
-    let request = PathRequest {
-        to: SocketAddrV4::new(plan.nodes[to as usize].address, PORT),
-        port: PORT,
-        labels: wire.labels as u16,
-        hops: 2,
-        timeout: REPLY_TIMEOUT,
-    };
+    Ok(all)
+}
+
+fn paths_in_plane(
+    fabric: &Fabric,
+    from: u32,
+    to: u32,
+    at: SocketAddrV4,
+    labels: u32,
+) -> Result<Vec<Vec<Label>>, TestbedError> {
+    let plan = fabric.plan();
+    let request = PathRequest { to: at, port: PORT, labels: labels as u16, hops: 2, timeout: REPLY_TIMEOUT };
     // A new interface carries nothing until the kernel has noticed its carrier, at most a second later.
     for _ in 0..ROUNDS {
         let found = fabric.within(from as usize, || discover(&request))??;

@@ -1,8 +1,10 @@
 //! Parameters of a setup that a testbed replaces by its own, so that a simulation of the same setup differs.
 
-use anabranch_backend::{FlowKeys, MarkAt, Setup};
+use anabranch_backend::{FlowKeys, LoadBalancer, MarkAt, PortSelector, Setup};
 use anabranch_settings::{Auto, Raw};
+use anabranch_topology::Fault;
 use anabranch_transport::TransportParameters;
+use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
 
 type Entries = Vec<(&'static str, Raw)>;
@@ -26,7 +28,8 @@ fn control_entries(transport: &TransportParameters, control: &str) -> Entries {
 /// Returns a sentence for each parameter that a testbed replaces.
 pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
     let mut unlike = Vec::new();
-    let uplink = setup.topology.link(setup.topology.host_uplink(0)).rate;
+    let of_plane = setup.topology.link(setup.topology.host_uplink(0)).rate;
+    let uplink = Rate(of_plane.0 * u64::from(setup.topology.planes));
     for balancer in &setup.load_balancers {
         let Ok(real) = wire.settings_with_key(&setup.transport, balancer.host.clone(), uplink, setup.seed, None) else {
             continue;
@@ -54,6 +57,20 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
         && rate != uplink
     {
         unlike.push(format!("hosts send at {rate} there (`wire.rate`), {uplink} in a simulation"));
+    }
+    let planes = setup.topology.planes;
+    let takes_free_port = |balancer: &LoadBalancer| balancer.named_planes(setup.fabric.nic_ports, planes) < planes;
+    if setup.fabric.nic_ports != PortSelector::ByEv && setup.load_balancers.iter().any(takes_free_port) {
+        unlike.push(
+            "a packet takes the port of its label there, the next free one in a simulation (`fabric.nic_ports`)".into(),
+        );
+    }
+    let is_told = |fault: &Fault| fault.port_detect_at.iter().any(Option::is_some);
+    if planes > 1 && setup.faults.iter().any(is_told) {
+        unlike.push(
+            "no message tells of ports that are down there, but in a simulation (`port_detect` and `peer_detect` of faults)"
+                .into(),
+        );
     }
     let fabric = &setup.fabric;
     let marks = fabric.ecn && wire.ecn;

@@ -497,3 +497,25 @@ fn a_bye_states_what_has_arrived() {
         assert_eq!(header::bye_list(streams).collect::<Vec<_>>(), expected);
     }
 }
+
+/// In a plane that it has not sent in yet a peer is known by its connection number, and from then on by its address there too.
+#[test]
+fn address_in_another_plane_is_the_first_to_send() {
+    let of = |planes| Greeting { planes, ..greeting(5, 6) };
+    let mut server = Server::new(Settings { planes: 2, ..settings() });
+    // It greets over label 1, in the second plane.
+    let (first, second, other) = (address(1, 7000), address(2, 7000), address(3, 7000));
+    let cookie = server.cookie(second, &of(2));
+    let ours = server.welcome(second, &of(2), &cookie).expect("a WELCOME");
+    assert!(server.echoes(second, ours) && !server.echoes(other, ours), "its address in this plane is known");
+    server.label = 0;
+    assert!(!server.echoes(first, ours ^ 1), "another connection");
+    assert!(server.echoes(first, ours));
+    assert!(!server.echoes(other, ours) && server.echoes(first, ours));
+    // Other numbers of planes are refused.
+    let replies = server.respond(other, &hello(&of(1), &[0; header::COOKIE_BYTES]));
+    let is_refusal = |bytes: &[u8]| {
+        matches!(Packet::decode(bytes), Ok(Packet::Welcome { greeting, .. }) if (greeting.connection, greeting.planes) == (0, 2))
+    };
+    assert!(replies.iter().any(|(_, bytes)| is_refusal(bytes)), "{replies:?}");
+}

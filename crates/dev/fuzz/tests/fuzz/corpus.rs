@@ -168,6 +168,7 @@ fn write_binary_seeds() {
     let handle = Handle {
         carrier: Carrier::Udp,
         at: "10.0.0.1:7000".parse().unwrap(),
+        others: [None; 7],
         labels: 8,
         payload: 1408,
         key: 7,

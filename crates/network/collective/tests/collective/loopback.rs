@@ -9,6 +9,7 @@ use anabranch_collective::{
     rank::Element,
     run::Settings,
 };
+use anabranch_lb::registry::HostParameters;
 use std::time::Duration;
 
 fn settings(kind: CollectiveKind, ranks: usize) -> Settings {
@@ -32,6 +33,15 @@ fn every_collective() {
     }
     let newest = fine(&settings(CollectiveKind::Ring, 2));
     assert_eq!((newest.abi, newest.device.0.as_str()), (12, "lo"), "the newest first");
+}
+
+fn every_scheme() {
+    for about in HostParameters::ALL {
+        println!("{}", about.name);
+        let mut of = settings(CollectiveKind::Ring, 2);
+        of.variables.push(("ANABRANCH_SCHEME".into(), about.name.into()));
+        fine(&of);
+    }
 }
 
 /// A ring of three in one channel sends two times two segments per rank, each of two chunks.
@@ -84,6 +94,7 @@ fn invalid_plugins_are_reported() {
 
 pub(crate) const TESTS: &[Test] = &[
     ("loopback::every_collective", false, every_collective),
+    ("loopback::every_scheme", false, every_scheme),
     ("loopback::rows_of_messages", false, rows_of_messages),
     ("loopback::a_rank_is_killed", false, a_rank_is_killed),
     ("loopback::suspended_rank_does_not_stop_the_job", false, suspended_rank_does_not_stop_the_job),

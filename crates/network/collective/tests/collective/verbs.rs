@@ -98,6 +98,7 @@ fn unresponsive_peer_blocks_no_call() {
     let mut handle = Handle {
         carrier: Carrier::Uc,
         at: silent.local_addr().expect("it"),
+        others: [None; 7],
         labels: 4,
         payload: 960,
         key: 7,

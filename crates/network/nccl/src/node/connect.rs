@@ -126,7 +126,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
         let datapath = self.driver.datapath();
         let peer = datapath
-            .peer(handle.at, &[])
+            .peer_in_planes(&handle.planes())
             .map_err(|error| Failure::new(Code::System, format!("{}: {error}", handle.at)))?;
         let (endpoint, now) = self.driver.endpoint();
         endpoint.connect_over(now, peer, paths);

@@ -123,7 +123,8 @@ fn key_mismatch_is_reported() {
     let mut pair: Pair = Pair::authenticated(5, &link, of(), [Protection::Control; 2]);
     let (_, handle) = pair.listen(1);
     let mut refused = |authentication, words: &[&str]| {
-        let handle = Handle { authentication, ..handle };
+        let mut handle = handle;
+        handle.authentication = authentication;
         let failure = pair.refused(0, &handle);
         assert_eq!(failure.code, Code::Usage);
         assert!(words.iter().all(|word| failure.message.contains(word)), "{failure}");

@@ -116,7 +116,8 @@ impl UdpPath {
         Self::open_planes(&[at], labels, max_peers)
     }
 
-    /// Does the same with an address in each plane; `labels` are those of all planes.
+    /// Does the same with an address in each plane; `labels` are those of all planes. Addresses with port 0 have the same
+    /// ports.
     ///
     /// # Errors
     /// Fails if a port is in use or not permitted, or if the planes have no equal number of labels.
@@ -216,6 +217,11 @@ impl UdpPath {
             let (socket, state) = open_socket(at, &|error| cannot_listen(at, labels, error))?;
             if label < planes {
                 bases[label as usize] = socket.local_addr().map_err(|error| system("own address", error))?;
+            }
+            if label == 0 {
+                // Planes for which any port does have the same one.
+                let port = bases[0].port();
+                bases.iter_mut().filter(|base| base.port() == 0).for_each(|base| base.set_port(port));
             }
             sockets.push((socket, state));
         }

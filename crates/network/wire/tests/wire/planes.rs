@@ -80,6 +80,23 @@ fn other_numbers_of_planes_are_refused() {
     assert!(error.contains("found 8 for 3 planes") && error.contains("such as 6"), "{error}");
 }
 
+/// Tags need two bits for three planes, of which a fourth does not exist.
+#[test]
+fn three_planes_take_turns() {
+    let usual = Link::new(Rate::gbps(10), Time::from_us(5));
+    let of = || Settings { labels: 9, ..settings("mrc", 3) };
+    let mut pair = Pair::new(5, &usual, [of(), of()]);
+    pair.open();
+    let sent = |pair: &Pair, label: u32| pair.network.counted(0, 1, label).sent;
+    let before: Vec<u64> = (0..9).map(|label| sent(&pair, label)).collect();
+    // 900 packets over nine paths.
+    pair.send(0, 0, vec![1u8; 900 * 1400]);
+    let limit = pair.network.now() + Time::from_us(1_000_000);
+    assert!(pair.run(limit, &mut |pair| pair.sent[0].len() == 1));
+    let after: Vec<u64> = (0..9).map(|label| sent(&pair, label) - before[label as usize]).collect();
+    assert!(after.iter().all(|packets| (98..=102).contains(packets)), "{after:?}");
+}
+
 fn cut(pair: &Pair, plane: u32, link: &Link) {
     for label in (plane..LABELS).step_by(2) {
         pair.network.set(0, 1, label, link.clone());

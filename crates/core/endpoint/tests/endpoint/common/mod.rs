@@ -41,17 +41,19 @@ pub(crate) fn unknown(from: SocketAddr, at: Time, bytes: &[u8]) -> Arrival<'_> {
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
     pub(crate) numbers: Vec<Option<SocketAddr>>,
+    /// Label of what arrives.
+    pub(crate) label: u32,
     pub(crate) now: Time,
 }
 
 impl Server {
     pub(crate) fn new(settings: Settings) -> Self {
-        Server { endpoint: Endpoint::new(settings), numbers: Vec::new(), now: at(1) }
+        Server { endpoint: Endpoint::new(settings), numbers: Vec::new(), label: 1, now: at(1) }
     }
 
     pub(crate) fn arrive(&mut self, from: SocketAddr, bytes: &[u8]) {
         let peer = self.numbers.iter().position(|known| *known == Some(from)).map(|at| at as u32);
-        let arrival = Arrival { peer, from: Some(from.into()), label: 1, at: self.now, ecn: false, bytes };
+        let arrival = Arrival { peer, from: Some(from.into()), label: self.label, at: self.now, ecn: false, bytes };
         self.endpoint.handle(self.now, &arrival);
         let numbers = &mut self.numbers;
         self.endpoint.admit(self.now, &mut |from| {

@@ -11,7 +11,7 @@ use anabranch_wire::{
 };
 use nccl_net_anabranch::{
     Buffer, Connecting, Done, Failure, Memory, Node,
-    handle::{Authentication, Carrier, Handle},
+    handle::{Authentication, Carrier, Handle, MAX_OTHERS},
     ids::Id,
 };
 use std::{
@@ -84,7 +84,8 @@ pub fn address(host: usize) -> SocketAddr {
 
 /// Of a listener with two labels and packets of 1000 B.
 pub fn handle(at: SocketAddr, key: u64) -> Handle {
-    Handle { carrier: Carrier::Udp, at, labels: 2, payload: 1000, key, authentication: Authentication::Off }
+    let (carrier, authentication, others) = (Carrier::Udp, Authentication::Off, [None; MAX_OTHERS]);
+    Handle { carrier, at, others, labels: 2, payload: 1000, key, authentication }
 }
 
 pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
