@@ -514,8 +514,6 @@ fn address_in_another_plane_is_the_first_to_send() {
     assert!(!server.echoes(other, ours) && server.echoes(first, ours));
     // Other numbers of planes are refused.
     let replies = server.respond(other, &hello(&of(1), &[0; header::COOKIE_BYTES]));
-    let is_refusal = |bytes: &[u8]| {
-        matches!(Packet::decode(bytes), Ok(Packet::Welcome { greeting, .. }) if (greeting.connection, greeting.planes) == (0, 2))
-    };
+    let is_refusal = |bytes: &[u8]| matches!(Packet::decode(bytes), Ok(Packet::Welcome { greeting, .. }) if (greeting.connection, greeting.planes) == (0, 2));
     assert!(replies.iter().any(|(_, bytes)| is_refusal(bytes)), "{replies:?}");
 }
