@@ -220,8 +220,9 @@ impl UdpPath {
             }
             if label == 0 {
                 // Planes for which any port does have the same one.
-                let port = bases[0].port();
-                bases.iter_mut().filter(|base| base.port() == 0).for_each(|base| base.set_port(port));
+                let first = bases[0];
+                let others = bases.iter_mut().filter(|base| base.port() == 0 && base.ip() != first.ip());
+                others.for_each(|base| base.set_port(first.port()));
             }
             sockets.push((socket, state));
         }
