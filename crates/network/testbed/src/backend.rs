@@ -165,6 +165,11 @@ fn refuse(setup: &Setup, wire: &WireParameters) -> Result<(), RunError> {
             return refused("load_balancer.scheme".into(), &reason, &remedy);
         }
     }
+    for balancer in &setup.load_balancers {
+        let of_hosts =
+            wire.settings_with_key(&setup.transport, balancer.host.clone(), Rate(MAX_RATE), setup.seed, None);
+        of_hosts.map_err(|error| RunError::Setup(format!("[wire]: {error}")))?;
+    }
     for fault in &setup.faults {
         refuse_fault(fault)?;
     }

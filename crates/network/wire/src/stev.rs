@@ -47,12 +47,11 @@ impl Stev {
         match (self, values.is_empty()) {
             (Stev::Off, true) => return Ok(values),
             (Stev::Off, false) => {
-                let key = format!("load_balancer.{}", scheme.name());
-                let found = format!("a profile of {} values", values.len());
+                let found = format!("\"off\" with the {} values of load_balancer.{}", values.len(), scheme.name());
                 return Err(wrong(
-                    key,
+                    "stev",
                     found,
-                    "none, since labels carry no values, or wire.stev, with which `send` carries them",
+                    "no such values, or \"label-first\" or \"port-first\", with which `send` carries them",
                 ));
             }
             (_, true) => {
@@ -174,7 +173,10 @@ mod tests {
         );
         mrc.parameters_mut().set("fields", &Raw::List(vec![Raw::Text("8 0 0x7 0..7".into())])).unwrap();
         let error = Stev::Off.take_values(&mut mrc).unwrap_err().to_string();
-        assert!(error.contains("a profile of 8 values") && error.contains("wire.stev"), "{error}");
+        assert!(
+            error.contains("\"off\" with the 8 values of load_balancer.mrc") && error.contains("`send` carries them"),
+            "{error}"
+        );
         assert_eq!(Stev::LabelFirst.take_values(&mut mrc).unwrap().len(), 8);
         assert!(Stev::Off.take_values(&mut mrc).unwrap().is_empty(), "the scheme has all paths");
     }
