@@ -25,4 +25,4 @@ pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };
 pub use resolve::{resolve, resolve_local};
-pub use stev::{Carried, Stev};
+pub use stev::{Carried, Stev, StructuredValues};

@@ -1,6 +1,11 @@
 //! Section `[wire]` of a scenario.
 
-use crate::{chunks::ChunkSettings, key, stev::Stev, verbs};
+use crate::{
+    chunks::ChunkSettings,
+    key,
+    stev::{Stev, StructuredValues},
+    verbs,
+};
 use anabranch_endpoint::{
     Key, Secret, Settings,
     header::{self, Protection},
@@ -328,14 +333,13 @@ impl WireParameters {
     /// # Errors
     /// Fails if packets would be too large, the key cannot be read, or there are values without [`WireParameters::stev`] or the
     /// reverse.
-    #[expect(clippy::type_complexity, reason = "a value and its port")]
     pub fn settings_with_values(
         &self,
         transport: &TransportParameters,
         mut scheme: HostParameters,
         link_rate: Rate,
         seed: u64,
-    ) -> Result<(Settings, Vec<(u32, Option<u32>)>), SetError> {
+    ) -> Result<(Settings, StructuredValues), SetError> {
         let values = self.stev.take_values(&mut scheme)?;
         if self.stev != Stev::Off && self.datapath != DatapathKind::Udp {
             return Err(wrong("stev", self.stev.write(), "\"off\", or the datapath \"udp\""));

@@ -19,6 +19,9 @@ choices! {
     }
 }
 
+/// Structured values of a profile, left-justified, each with its port (from 1) if it has one.
+pub type StructuredValues = Vec<(u32, Option<u32>)>;
+
 /// What the packets of a label carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
@@ -42,7 +45,7 @@ impl Stev {
     ///
     /// # Errors
     /// Fails if the scheme has no values to carry, or some that nothing carries.
-    pub(crate) fn take_values(self, scheme: &mut HostParameters) -> Result<Vec<(u32, Option<u32>)>, SetError> {
+    pub(crate) fn take_values(self, scheme: &mut HostParameters) -> Result<StructuredValues, SetError> {
         let values = scheme.capabilities().stated_values();
         match (self, values.is_empty()) {
             (Stev::Off, true) => return Ok(values),

@@ -491,7 +491,7 @@ impl Scenario {
         &self,
         scheme: Option<&str>,
         seed: u64,
-    ) -> Result<(anabranch_endpoint::Settings, Vec<(u32, Option<u32>)>), ScenarioError> {
+    ) -> Result<(anabranch_endpoint::Settings, anabranch_wire::StructuredValues), ScenarioError> {
         let rate = self.host_rate()?;
         let main = &self.load_balancers.main;
         let host = match scheme {
