@@ -65,10 +65,10 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
             "a packet takes the port of its label there, the next free one in a simulation (`fabric.nic_ports`)".into(),
         );
     }
-    let is_told = |fault: &Fault| fault.port_detect_at.iter().any(Option::is_some);
-    if planes > 1 && setup.faults.iter().any(is_told) {
+    let is_noticed = |fault: &Fault| fault.port_detect_at.iter().any(Option::is_some);
+    if planes > 1 && setup.faults.iter().any(is_noticed) {
         unlike.push(
-            "no message tells of ports that are down there, but in a simulation (`port_detect` and `peer_detect` of faults)"
+            "no message reports ports that are down there, but in a simulation (`port_detect` and `peer_detect` of faults)"
                 .into(),
         );
     }

@@ -31,7 +31,7 @@ pub struct Carried {
     pub port: Option<u16>,
 }
 
-/// The keys of a profile, which say nothing to a network whose labels are its values.
+/// The keys of a profile, which are of no use where labels are its values.
 const PROFILE: [(&str, Raw); 3] =
     [("format", Raw::List(vec![])), ("fields", Raw::List(vec![])), ("explicit", Raw::List(vec![]))];
 

@@ -54,7 +54,7 @@ fn dropped_failures_are_reported_later() {
     pair.send(0, ends[0].0, &[], 7).ok();
     let lost = |pair: &mut Pair| pair.nodes[0].send(ends[0].0, Shared::of(vec![]), 0, 7).err();
     let first = pair.until("the timeout", lost);
-    // Nobody has logged the first one, and its sender is closed.
+    // Its result is dropped unlogged, and its sender is closed.
     drop(first);
     pair.nodes[0].close_sender(ends[0].0).unwrap();
     let second = pair.nodes[0].send(ends[1].0, Shared::of(vec![]), 0, 7).unwrap_err();

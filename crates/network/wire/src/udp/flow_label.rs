@@ -40,7 +40,7 @@ mod tests {
 
     sockopt_impl!(ReceivesFlowLabels, SetOnly, libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO, bool);
 
-    /// The traffic class stands beside them, and a run of segments carries them as a single datagram does.
+    /// The traffic class remains, and a run of segments carries them as a single datagram does.
     #[test]
     fn packets_of_a_label_carry_its_value() {
         let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));

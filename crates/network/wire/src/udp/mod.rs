@@ -432,7 +432,7 @@ impl Peers {
             }
             return;
         }
-        // The endpoint knows the address in each plane.
+        // The endpoint has checked the address in each plane.
         if label >= self.labels || (self.planes == 1 && from.ip() != remote.of.at.ip()) {
             return;
         }
