@@ -15,6 +15,7 @@ mod guided;
 mod ideal;
 mod jobs;
 mod metamorphic;
+mod mrc;
 mod pairs;
 mod parity;
 mod peers;

@@ -85,7 +85,7 @@ fn ports_that_are_down_leave_their_part() {
         (vec![down("host0-p[0-3].leaf0".replace("[0-3]", "?").as_str())], 0),
     ];
     for (faults, left) in cases {
-        for (scheme, selector) in [("ops", "free-port"), ("prime", "by-ev")] {
+        for (scheme, selector) in [("ops", "free-port"), ("prime", "by-ev"), ("mrc", "by-ev")] {
             let topology = fabric(2, 2, 2, 8);
             let setup = with_ports(setup(topology.clone(), flows(&[(0, 2, 420 * 4096, 0)]), scheme), selector);
             let setup = faults.iter().cloned().fold(unconstrained(setup), with_fault);
@@ -103,7 +103,7 @@ fn ports_that_are_down_leave_their_part() {
             let share = 420 / left as u64;
             assert!(used.iter().all(|packets| packets.abs_diff(share) <= 2), "{faults:?} with {scheme}: {used:?}");
             let (least, fct) = (over_ports(share), row.fct_rx.unwrap());
-            // The two spines of a plane may delay a packet of PRIME by another one.
+            // The two spines of a plane may delay a packet of PRIME and MRC by another one.
             assert!(
                 fct >= least && fct <= least + Time::from_ps(6 * PORT_WIRE),
                 "{faults:?} with {scheme}: {fct}, not {least}"
@@ -192,7 +192,7 @@ proptest! {
     /// Threads, splits, timings and delays of host links do not matter; no flow beats its ideal, which the run checks.
     #[test]
     fn results_do_not_depend_on_the_mode(
-        planes in 1..9u32, scheme in prop::sample::select(vec!["ecmp", "ops", "prime", "co-prime", "reps", "ar", "flowbender", "hopper"]),
+        planes in 1..9u32, scheme in prop::sample::select(vec!["ecmp", "ops", "prime", "co-prime", "reps", "ar", "flowbender", "hopper", "mrc"]),
         selector in prop::sample::select(vec!["auto", "by-ev", "free-port"]), host_delay in prop::sample::select(vec![0, 5, 300, 1000, 2000]),
         uneven in any::<bool>(), faults in prop::collection::vec((0..4u8, any::<u32>(), 0..60u64, 1..40u64), 0..4), seed in any::<u64>(),
     ) {
