@@ -30,7 +30,7 @@ const OUT_OF_REPRODUCE: &str = "Directory for results [default: results/reproduc
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
 pub(crate) struct Reproduce {
-    /// Paper: hopper, hf2t, prime, spritz, or all
+    /// Paper: hopper, hf2t, prime, spritz, mrc, or all
     #[arg(value_name = "PAPER", add = complete::papers())]
     pub(crate) paper: String,
     /// Figure or claim, by its name in `--list` [default: all]

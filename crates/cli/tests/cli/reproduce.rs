@@ -108,10 +108,12 @@ fn an_empty_store_leaves_rows_and_their_cost() {
     let folder = Folder::new("reproduce-other-store");
     let claims = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims");
     let read = |folder: &Folder, name: &str| folder.read(name);
-    for sub in ["docs", "claims/hf2t", "claims/hopper", "claims/prime", "claims/spritz", "claims/rows/hopper"] {
+    for sub in
+        ["docs", "claims/hf2t", "claims/hopper", "claims/prime", "claims/spritz", "claims/mrc", "claims/rows/hopper"]
+    {
         std::fs::create_dir_all(folder.0.join("repository").join(sub)).unwrap();
     }
-    for paper in ["hf2t", "hopper", "prime", "spritz"] {
+    for paper in ["hf2t", "hopper", "prime", "spritz", "mrc"] {
         let files = std::fs::read_dir(claims.join(paper)).unwrap().flatten();
         for file in files.filter(|file| file.path().is_file()) {
             let name = file.file_name().to_string_lossy().into_owned();

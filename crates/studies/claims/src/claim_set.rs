@@ -23,6 +23,7 @@ pub const PAPERS: &[Paper] = &[
     Paper { name: "hf2t", title: "HF2T (APNet 2024)" },
     Paper { name: "prime", title: "PRIME (arXiv 2507.23012)" },
     Paper { name: "spritz", title: "Spritz (path-aware load balancing in low-diameter networks)" },
+    Paper { name: "mrc", title: "MRC (arXiv 2605.04333)" },
 ];
 
 /// Claim files embedded in the command: paper, file name, text.

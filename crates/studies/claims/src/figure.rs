@@ -2,7 +2,7 @@
 
 use super::{
     ALL, ClaimSet, Coordinate, Figure, FigureKind, Filter, Metric, Rows, Scale, SeedStatistic, StudyPlan, at,
-    check_names, coordinates, judge::ratio, sig,
+    check_names, coordinates, judge::ratio, rows::BOUND, sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use anabranch_scenario::{ScenarioError, did_you_mean, list};
@@ -103,14 +103,14 @@ impl<'l> Layout<'l> {
             "metric" => self.figure.metrics.iter().map(|metric| metric.name().to_string()).collect(),
             "scheme" => {
                 let mut there: Vec<String> = vec![];
-                for entry in self.plans.iter().flat_map(|plan| &plan.sweep.plan.entries) {
-                    if !there.contains(entry) {
-                        there.push(entry.clone());
+                for entry in self.plans.iter().filter_map(|plan| plan.values("scheme")).flatten() {
+                    if !there.contains(&entry) {
+                        there.push(entry);
                     }
                 }
                 match self.figure.filter.values("scheme") {
                     Some(required) => required.iter().filter(|value| there.contains(value)).cloned().collect(),
-                    None => there,
+                    None => there.into_iter().filter(|entry| entry != BOUND).collect(),
                 }
             }
             _ => {

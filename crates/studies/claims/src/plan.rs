@@ -1,6 +1,6 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
-use super::{ALL, Filter, Scale, Study};
+use super::{ALL, Filter, Scale, Study, StudyBound, rows::BOUND};
 use anabranch_scenario::{ScenarioError, did_you_mean, library, list, scenario::SkipRule};
 use anabranch_settings::nearest;
 use anabranch_study::{Request, Sweep};
@@ -63,7 +63,11 @@ impl StudyPlan {
     pub fn values(&self, dimension: &str) -> Option<Vec<String>> {
         match dimension {
             "study" => Some(vec![self.study.id.clone()]),
-            "scheme" => Some(self.sweep.plan.entries.clone()),
+            // A figure may name the bound as well.
+            "scheme" => {
+                let bound = (self.study.bound == StudyBound::All).then(|| BOUND.to_string());
+                Some(self.sweep.plan.entries.iter().cloned().chain(bound).collect())
+            }
             "workload" => Some(self.workloads.clone()),
             "bin" => Some(self.study.bins()),
             key => self.sweep.plan.axes.iter().find(|axis| axis.key == key).map(|axis| axis.values.clone()),

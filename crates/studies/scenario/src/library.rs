@@ -59,6 +59,7 @@ ready_made! {
         "permutation-1024"
         "permutation-8192"
         "permutation-roce"
+        "mrc-permutation"
         "rail-superpod"
         "rail-moe"
         "rail-moe-skew"
@@ -110,6 +111,11 @@ ready_made! {
         "spritz-allreduce-ring-slim-fly"
         "spritz-web-search-dragonfly"
         "spritz-web-search-slim-fly"
+    ;
+    "claims/mrc/scenarios":
+        "mrc-incast"
+        "mrc-ring"
+        "mrc-pair"
     ;
 }
 

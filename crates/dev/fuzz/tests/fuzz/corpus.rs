@@ -25,7 +25,7 @@ fn read_all(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-const PAPERS: [&str; 4] = ["hopper", "hf2t", "prime", "spritz"];
+const PAPERS: [&str; 5] = ["hopper", "hf2t", "prime", "spritz", "mrc"];
 
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
