@@ -63,8 +63,8 @@ impl Guidance {
     /// Returns the bytes of [`crate::Guide`]'s tables that grow faster than the graph.
     pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
         match self {
-            // 4 bytes each: a gateway per pair of groups, and a port per switch and group.
-            Guidance::Dragonfly => 4 * groups * (groups + switches),
+            // 4 bytes each: a gateway per pair of groups, a port per switch and group, and per switch and member of its group.
+            Guidance::Dragonfly => 4 * (groups * (groups + switches) + switches * (switches / groups.max(1))),
             // 2 bytes each: a port per pair of switches.
             Guidance::SlimFly | Guidance::Graph => 2 * switches * switches,
         }

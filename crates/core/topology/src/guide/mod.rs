@@ -33,6 +33,8 @@ pub struct Guide {
     gateways: Vec<u32>,
     /// Dragonfly: the default port out of a switch, per (switch, group).
     group_ports: Vec<u32>,
+    /// Dragonfly: the port to a switch of the same group, per (switch, place in the group).
+    member_ports: Vec<u32>,
     /// Dragonfly: the switch that owns each port.
     owner: Vec<u32>,
     /// But for a Dragonfly: the number of the default port, per (switch, other switch).
@@ -68,6 +70,7 @@ impl Guide {
             local,
             gateways: Vec::new(),
             group_ports: Vec::new(),
+            member_ports: Vec::new(),
             owner,
             default_ports: Vec::new(),
         };
@@ -92,8 +95,8 @@ impl Guide {
 
     /// Returns the bytes of the tables that grow faster than the graph: [`crate::Scale::guide_bytes`].
     pub fn table_bytes(&self) -> u64 {
-        let size = size_of_val(&self.gateways[..]) + size_of_val(&self.group_ports[..]);
-        (size + size_of_val(&self.default_ports[..])) as u64
+        let groups = [&self.gateways, &self.group_ports, &self.member_ports].map(|table| size_of_val(&table[..]));
+        (groups.iter().sum::<usize>() + size_of_val(&self.default_ports[..])) as u64
     }
 
     /// Returns the largest number of switch-facing ports of a switch.
@@ -160,6 +163,10 @@ impl Guide {
         self.group.len() as u32
     }
 
+    fn group_size(&self) -> u32 {
+        self.switches() / self.groups
+    }
+
     fn number(&self, node: NodeId) -> u32 {
         node.0 - self.hosts
     }
@@ -185,6 +192,9 @@ impl Guide {
             }
         };
         self.group_ports = (0..self.switches() * groups).map(|entry| towards(entry / groups, entry % groups)).collect();
+        let size = self.group_size();
+        let member = |entry: u32| self.port_to(entry / size, entry / size / size * size + entry % size);
+        self.member_ports = (0..self.switches() * size).map(member).collect();
     }
 
     fn find_default_ports(&mut self) {
@@ -253,18 +263,17 @@ impl Guide {
     }
 
     fn default_port(&self, at: u32, to: u32) -> u32 {
-        match self.guidance {
-            Guidance::SlimFly | Guidance::Graph => {
-                self.first[at as usize] + u32::from(self.default_ports[(at * self.switches() + to) as usize])
-            }
-            Guidance::Dragonfly => {
-                let (here, there) = (self.group[at as usize], self.group[to as usize]);
-                if here == there {
-                    return self.port_to(at, to);
+        if self.guidance == Guidance::Dragonfly {
+            let (here, there) = (self.group[at as usize], self.group[to as usize]);
+            return match here == there {
+                true => {
+                    let size = self.group_size();
+                    self.member_ports[(at * size + to % size) as usize]
                 }
-                self.group_ports[(at * self.groups + there) as usize]
-            }
+                false => self.group_ports[(at * self.groups + there) as usize],
+            };
         }
+        self.first[at as usize] + u32::from(self.default_ports[(at * self.switches() + to) as usize])
     }
 
     /// Returns the default next hop; `None` at the destination. On Dragonfly it leads over the gateway of the destination's

@@ -165,10 +165,13 @@ impl Switches {
         let sees = plan.packet_scopes[usize::from(balancer)];
         let every_hop = sees == PacketScope::EveryHop && packet.kind == Kind::Data;
         let leaf = plan.leaf[dst as usize];
-        let mut down = dst;
         let beside = plan.is_guided_or_has_planes;
-        let is_last = leaf == switch.0 || beside && plan.planes > 1 && is_last_in_plane(plan, switch, leaf, &mut down);
-        let link = if is_last {
+        let last = match leaf == switch.0 {
+            true => Some(dst),
+            false if beside && plan.planes > 1 => last_in_plane(plan, switch, leaf, dst),
+            false => None,
+        };
+        let link = if let Some(down) = last {
             if packet.kind == Kind::SwitchControl {
                 return self.on_control(cx, switch, id);
             }
@@ -240,10 +243,9 @@ impl Switches {
 
 /// Returns `true` at the switch of a plane that is `leaf` there; then `down` becomes the number of the host's port.
 #[inline(never)]
-fn is_last_in_plane(plan: &Plan<'_>, switch: SwitchId, leaf: u32, down: &mut u32) -> bool {
+fn last_in_plane(plan: &Plan<'_>, switch: SwitchId, leaf: u32, dst: u32) -> Option<u32> {
     let switches = plan.topology.plane_switches();
-    *down += switch.0 / switches * plan.hosts;
-    switch.0 % switches == leaf
+    (switch.0 % switches == leaf).then(|| dst + switch.0 / switches * plan.hosts)
 }
 
 #[cold]
