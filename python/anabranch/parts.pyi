@@ -8,17 +8,17 @@ from ._part import Part
 ALIASES: list[str]
 HOST_SCHEMES: list[str]
 SWITCH_SCHEMES: list[str]
-TopologyKind = LeafSpine | FatTree | Clos | RailOptimised | RailOnly | Dragonfly | SlimFly | TopologyFile
+TopologyKind = LeafSpine | FatTree | Clos | RailOptimised | RailOnly | Dragonfly | SlimFly | Hyperx | TopologyFile
 WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | TrainingStep | WorkloadFile | Nccl
 TransportKind = Uet | Roce
 
 __all__ = [
     "Adversarial", "AllToAll", "Ar", "Bitmap", "Clos", "CoPrime", "CoarseGuided", "Collective",
     "CompareOptions", "Conga", "Conweave", "Dcqcn", "Dctcp", "Dragonfly", "Drill", "Ecmp", "EvIndex",
-    "Fabric", "FatTree", "Fault", "Flicr", "Flowbender", "Flowlet", "Hf2t", "Hopper", "Incast", "LeafSpine",
-    "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal", "Mixed", "Mrc", "Nccl",
-    "Nscc", "Ops", "Permutation", "PiMarking", "Plb", "Poisson", "Prime", "QpSpray", "RailOnly",
-    "RailOptimised", "Random", "Reps", "Roce", "Rr", "RunOptions", "Servers", "SlimFly", "Smartt",
+    "Fabric", "FatTree", "Fault", "Flicr", "Flowbender", "Flowlet", "Hf2t", "Hopper", "Hyperx", "Incast",
+    "LeafSpine", "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal", "Mixed",
+    "MpRdma", "Mrc", "Nccl", "Nscc", "Ops", "Permutation", "PiMarking", "Plb", "Poisson", "Prime", "QpSpray",
+    "RailOnly", "RailOptimised", "Random", "Reps", "Roce", "Rr", "RunOptions", "Servers", "SlimFly", "Smartt",
     "SourceGuided", "SpritzCoarse", "SpritzScout", "SpritzSpray", "TopologyFile", "TrainingRounds",
     "TrainingStep", "Uet", "Ugal", "Valiant", "Wire", "WorkloadFile",
 ]
@@ -250,11 +250,39 @@ class SlimFly(_Topology):
     switch_latency: str | None = None
     """Time a packet spends in a switch before it reaches its output port. Default: "500ns"."""
 
+class Hyperx(_Topology):
+    """HyperX of two dimensions, every switch linked to all of its row and its column."""
+
+    columns: int | None = None
+    """Switches of a row. Default: 8."""
+    global_link_delay: str | None = None
+    """Delay of links within a column. Default: "500ns"."""
+    global_link_rate: str | None = None
+    """Rate of links within a column."""
+    host_link_delay: str | None = None
+    """Delay of host links. Default: "25ns"."""
+    host_link_rate: str | None = None
+    """Rate of host links."""
+    link_rate: str | None = None
+    """Rate of the links that have none of their own. Default: "400Gbps"."""
+    local_link_delay: str | None = None
+    """Delay of links within a row. Default: "25ns"."""
+    local_link_rate: str | None = None
+    """Rate of links within a row."""
+    p: int | None = None
+    """Hosts at every switch. Default: 8."""
+    rows: int | None = None
+    """Rows, the groups. Default: 8."""
+    switch_latency: str | None = None
+    """Time a packet spends in a switch before it reaches its output port. Default: "500ns"."""
+
 class TopologyFile(_Topology):
     """A graph from a file: ConWeave's text, htsim's .topo, an adjacency list."""
 
     format: Literal["auto"] | Literal["conweave", "htsim-topo", "adjacency"] | None = None
     """Its format; auto: an adjacency list where the name ends in `.adjlist`, else by its content. Default: "auto"."""
+    guided: bool | None = None
+    """Paths by two free hops and a table, which Spritz and `prime-guided` need, for `adjacency`: no two switches are more than three links apart. Default: false."""
     hosts_per_switch: int | None = None
     """Hosts at every switch, for `adjacency`. Default: 1."""
     link_delay: str | None = None
@@ -745,6 +773,8 @@ class Wire(Part):
     """The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once. Default: "10s"."""
     run_length: int | None = None
     """Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO, GRO). Default: 1."""
+    stev: Literal["off", "label-first", "port-first"] | None = None
+    """Structured entropy values (STEV) that packets of `send` over UDP carry, those of the scheme's profile: which half is in the IPv6 flow label, and which in the UDP source port. Default: "off"."""
     trimming: bool | None = None
     """Whether the ports of a testbed trim instead of dropping. Default: false."""
 
@@ -809,6 +839,8 @@ class Dctcp(Part):
     """Bytes that FastIncrease adds per acknowledged byte. Default: 1.0."""
     increase: float | None = None
     """Packets by which a window of clean acknowledgements grows the window. Default: 1.0."""
+    late: Literal["never"] | int | None = None
+    """Packets by which an acknowledged packet may lag behind the newest; each that lags further takes a packet from the window. Default: "never"."""
     quick_adapt: bool | None = None
     """Enables QuickAdapt after trims and timeouts. Default: true."""
     quick_adapt_patience: Literal["never"] | float | None = None
@@ -1152,6 +1184,16 @@ class Mixed(Part):
     timeout: int | None = None
     """Penalty of a timeout, up to 15. Default: 15."""
 
+class MpRdma(Part):
+    """Each acknowledgement sends a packet on its own path, unless that is late or congested."""
+
+    entropy_values: int | None = None
+    """Number of entropy values. Default: 65536."""
+    explore: float | None = None
+    """Share of the packets that explore a random path. Default: 0.01."""
+    late: int | None = None
+    """Packets by which an acknowledged packet may lag behind the newest before its path is left. Default: 32."""
+
 class Mrc(Part):
     """MRC: rotates over active entropy values, skips congested ones for a turn, withdraws broken ones until probes succeed."""
 
@@ -1231,6 +1273,8 @@ class Prime(Part):
     """Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent in ten times wire.least_timeout. Default: "auto"."""
     scope: Literal["flow", "destination", "host"] | None = None
     """Scope of one round robin and one congestion history. Default: "flow"."""
+    values: Literal["structured", "guided"] | None = None
+    """Paths that entropy values name; switches must read them so. Default: "structured"."""
 
 class QpSpray(Part):
     """Chunks in turn over a few queue pairs with fixed paths (NCCL)."""
@@ -1401,7 +1445,7 @@ class LoadBalancer(Part):
     """holds a few packets back so that flowlet switches see more flowlets."""
     hopper: Hopper | None = None
     """moves a flow to a better path that it has probed when its round trips grow."""
-    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "mrc", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
+    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "mrc", "mp-rdma", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
     """A host-side scheme."""
     letflow: Letflow | None = None
     """a random path for every flowlet, chosen at the sender's leaf."""
@@ -1409,6 +1453,8 @@ class LoadBalancer(Part):
     """static minimal routing on a Dragonfly or a Slim Fly."""
     mixed: Mixed | None = None
     """recycles entropy values that came back clean, else picks by bitmap."""
+    mp_rdma: MpRdma | None = None
+    """each acknowledgement sends a packet on its own path, unless that is late or congested."""
     mrc: Mrc | None = None
     """MRC: rotates over active entropy values, skips congested ones for a turn, withdraws broken ones until probes succeed."""
     ops: Ops | None = None
