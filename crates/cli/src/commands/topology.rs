@@ -333,6 +333,17 @@ impl Pair {
 
 /// Writes ConWeave's text format: counts, the switches, and a line per cable.
 fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
+    if graph.planes > 1 {
+        let message =
+            format!("--export: hosts have {} links, one per plane; the format has one per host", graph.planes);
+        return Err(ScenarioError::new(message));
+    }
+    if graph.switch_latency > Time::ZERO {
+        let latency = graph.switch_latency;
+        eprintln!(
+            "warning: the format has no switch latency: give switch_latency = \"{latency}\" where the file is read"
+        );
+    }
     let switches: Vec<String> = (graph.hosts..graph.nodes.len() as u32).map(|n| n.to_string()).collect();
     let mut text =
         format!("{} {} {}\n{}\n", graph.nodes.len(), switches.len(), graph.links.len() / 2, switches.join(" "));

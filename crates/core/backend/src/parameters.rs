@@ -84,7 +84,7 @@ choices! {
 choices! {
     /// Distribution of packets over the ports of a NIC with one per plane.
     pub enum PortSelector {
-        /// `by-ev` for schemes of multi-part entropy values, `free-port` for others.
+        /// `by-ev` for schemes of multi-part entropy values and MRC, `free-port` for others.
         Auto = "auto",
         /// The entropy value names the port: the first part of a multi-part one, which has the planes as one tier more; any
         /// other by a hash of it and the flow. A packet whose port is busy waits for it.

@@ -177,9 +177,17 @@ impl<T> Flow<T> {
         ends_wait
     }
 
-    /// Passes the dead paths to the scheme.
-    pub fn on_paths_changed<S: HostScheme>(&self, scheme: &mut S, now: Time, dead: &[bool]) {
+    /// Returns `true` if the scheme holds the flow, and no acknowledgement or timeout is to come.
+    pub fn is_without_path(&self) -> bool {
+        self.waits && self.sender.in_flight() == 0
+    }
+
+    /// Passes the dead paths to the scheme. Returns `true` if it held the flow without anything in flight: it is held no longer.
+    pub fn on_paths_changed<S: HostScheme>(&mut self, scheme: &mut S, now: Time, dead: &[bool]) -> bool {
         scheme.on_paths_changed(now, self.scheme_slot, dead);
+        let ends_wait = self.is_without_path();
+        self.waits &= !ends_wait;
+        ends_wait
     }
 
     /// Passes the ports that are down, of sender and receiver, to the scheme, which holds the flow no longer.

@@ -279,7 +279,7 @@ impl SwitchParameters {
         let scheme = self.name();
         match self.capabilities().packet_scope() {
             PacketScope::Guided if !guided => Err(SchemeError::Unfit(format!(
-                "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on any other take one of {}",
+                "switch scheme `{scheme}` needs a topology of kind dragonfly, slim-fly or hyperx, or an adjacency list with `guided = true`; on any other take one of {}",
                 Self::names(Self::works_anywhere).join(", ")
             ))),
             // A part of an entropy value has 8 bits.

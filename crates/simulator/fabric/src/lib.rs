@@ -32,6 +32,6 @@ mod trigger;
 mod windows;
 
 pub use measure::series_bytes;
-pub use plan::{How, Split, Timing, long_window, lossless_problem, shared_cells, short_window};
+pub use plan::{How, Split, Timing, long_window, lossless_problem, shared_cells, short_range, short_window};
 pub use run::{check, run};
 pub use windows::window_times;

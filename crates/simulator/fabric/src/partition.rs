@@ -204,6 +204,14 @@ impl<'a> Partition<'a> {
         }
     }
 
+    fn next_ports(&self) -> u64 {
+        self.cx.plan.port_changes.get(self.ports_changed).map_or(u64::MAX, |change| change.at)
+    }
+
+    fn next_tables(&self) -> u64 {
+        self.cx.plan.tables.get(self.tables_applied).map_or(u64::MAX, |tables| tables.from)
+    }
+
     /// Returns the time at which a port can start its next transmission; `None`: it has none.
     fn starts_next(&self, port: PortId) -> Option<u64> {
         let ports = &self.cx.ports;
@@ -381,20 +389,22 @@ impl anabranch_engine::Partition for Partition<'_> {
     type Message = Message;
 
     fn next_time(&self) -> u64 {
-        if self.has_ended() { u64::MAX } else { self.cx.ports.cells.next_time() }
+        if self.has_ended() {
+            return u64::MAX;
+        }
+        // New paths and ports let flows go on that have nothing in flight.
+        self.cx.ports.cells.next_time().min(self.next_ports()).min(self.next_tables())
     }
 
     fn next_cut(&self, start: u64) -> u64 {
         let fault = self.cx.plan.faults_by_time.get(self.faults_applied).map_or(u64::MAX, |(at, _)| *at);
-        let ports = self.cx.plan.port_changes.get(self.ports_changed).map_or(u64::MAX, |change| change.at);
-        let tables = self.cx.plan.tables.get(self.tables_applied).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.cx.shared.snapshots.as_ref();
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
         let stall = self.cx.shared.stalls.as_ref().filter(|_| self.stalled.is_none());
         let stall = stall.map_or(u64::MAX, |stalls| stalls.due(self.windows));
         fault
-            .min(ports)
-            .min(tables)
+            .min(self.next_ports())
+            .min(self.next_tables())
             .min(snapshot)
             .min(stall)
             .min(self.next_skip(start))
@@ -423,7 +433,7 @@ impl anabranch_engine::Partition for Partition<'_> {
             (self.cx.tables, self.cx.routes) = (tables, &tables.routes);
             self.cx.paths.forget_live();
             self.switches.on_tables_changed(&self.cx);
-            self.hosts.nics.on_tables_changed(&self.cx, time);
+            self.hosts.nics.on_tables_changed(&mut self.cx, time);
             self.tables_applied += 1;
         }
         let changes = &plan.port_changes[self.ports_changed..];

@@ -69,7 +69,7 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
 /// `down` are the ports that are known to be down at sender or receiver, one bit per plane.
 pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32, down: u32) -> Vec<bool> {
     let reports = plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths();
-    let down = if reports { down } else { 0 };
+    let down = if reports { down } else { 0 } | denied_ports(plan, tables, src, dst);
     let known = match (reports && tables.any_dead, &tables.denied[..]) {
         (false, []) if down == 0 => return Vec::new(),
         (_, []) => Cow::Borrowed(&tables.dead),
@@ -83,6 +83,18 @@ pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u3
     let paths = paths(plan, &guided.guide, from, to);
     let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &known)).collect();
     if flags.contains(&true) { flags } else { Vec::new() }
+}
+
+/// Returns the planes whose port of `src` or `dst` is denied, one bit each.
+fn denied_ports(plan: &Plan<'_>, tables: &Tables, src: u32, dst: u32) -> u32 {
+    if plan.planes == 1 || tables.denied.is_empty() {
+        return 0;
+    }
+    let is_denied = |plane: u32| {
+        let [up, down] = [src, dst].map(|host| plan.topology.host_uplink_in(host, plane));
+        [up, down.reverse()].iter().any(|link| tables.denied[link.0 as usize])
+    };
+    (0..plan.planes).filter(|plane| is_denied(*plane)).fold(0, |ports, plane| ports | 1 << plane)
 }
 
 /// Returns the dead paths of a tree. Values that name planes have them as part 0; of others, a path is dead that is so in

@@ -108,12 +108,15 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         // Without timeouts, a lost packet can leave a flow open for good.
         let dropped: u64 = partitions.iter().map(|p| p.cx.ports.queues.ledger.all_dropped()).sum();
         let waits_for_port = partitions.iter().any(|p| p.hosts.nics.any_without_port(plan.planes));
-        if !waits_for_port && (dropped == 0 || partitions.iter().any(|p| p.hosts.has_timeouts(plan))) {
+        let waits_for_path = partitions.iter().any(|p| p.hosts.nics.any_without_path());
+        if !waits_for_port && !waits_for_path && (dropped == 0 || partitions.iter().any(|p| p.hosts.has_timeouts(plan)))
+        {
             return Err(RunError::EndedEarly(format!("no event is pending, but {flow}")));
         }
-        stall_reason = Some(match waits_for_port {
-            true => format!("{flow}; all ports of a sender are down"),
-            false => format!("{flow}; {dropped} packets were dropped, and it has no timeout (`rto = \"never\"`)"),
+        stall_reason = Some(match (waits_for_port, waits_for_path) {
+            (true, _) => format!("{flow}; all ports of a sender are down"),
+            (_, true) => format!("{flow}; its load balancer has no path left that is neither dead nor denied"),
+            _ => format!("{flow}; {dropped} packets were dropped, and it has no timeout (`rto = \"never\"`)"),
         });
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));

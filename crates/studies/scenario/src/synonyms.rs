@@ -79,6 +79,30 @@ pub const SYNONYMS: &[Synonym] = &[
         see: &["mrc", "ev-index", "load_balancer.mrc.format", "fabric.profile", "fault.kind"],
     },
     Synonym {
+        words: &[
+            "path-deny",
+            "path-allow",
+            "link-down",
+            "link-up",
+            "link-flap",
+            "link-degrade",
+            "switch-down",
+            "port-down",
+        ],
+        meaning: "Kinds of `[[fault]]`: links and switches that fail and return, slow down, or are denied to hosts.",
+        see: &["fault.kind", "fault.links", "fault.detect_after"],
+    },
+    Synonym {
+        words: &["by-ev", "free-port"],
+        meaning: "Which port of a NIC with planes a packet takes: the one that its entropy value names, or the next free one.",
+        see: &["fabric.nic_ports", "topology.planes"],
+    },
+    Synonym {
+        words: &["stalled", "stall"],
+        meaning: "How a run ends whose open flows can never finish: exit code 4, with the results until then.",
+        see: &["run.stall_after", "fault.detect_after"],
+    },
+    Synonym {
         words: &["rccc", "receiver-credit", "credit", "credits"],
         meaning: "Congestion control by the receiver: it grants its senders what its ports can take.",
         see: &["transport.congestion_control", "transport.nscc", "mark_last_hop_trims"],

@@ -123,6 +123,11 @@ impl SchemeCapabilities for MrcParameters {
         }
     }
 
+    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        let keys = ["format", "fields", "explicit"].map(|key| (key, "values that are hashed or guided"));
+        if self.values == MrcValues::Structured { Vec::new() } else { keys.to_vec() }
+    }
+
     fn fitted(&self, uplinks: &[u32], planes: u32) -> Option<String> {
         if self.values != MrcValues::Structured {
             return None;

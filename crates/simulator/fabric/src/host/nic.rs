@@ -399,18 +399,36 @@ impl Nics {
     }
 
     /// Notifies the scheme of every open flow of its dead paths; the tables have changed at `now`.
-    pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
+    pub(crate) fn on_tables_changed(&mut self, cx: &mut Ctx<'_>, now: u64) {
         let mut open: Vec<(FlowId, usize)> = self.flows.iter().map(|(slot, flow)| (flow.of.flow, slot)).collect();
         // Where flows share a scheme's memory, their order matters; slots are in arbitrary order.
         open.sort_unstable();
         for (_, slot) in open {
-            let flow = &self.flows[slot];
-            let Sending { src, dst, balancer, .. } = flow.of;
+            let Sending { src, dst, balancer, .. } = self.flows[slot].of;
             let down = if cx.plan.planes > 1 { self.down_between(src.0, dst.0) } else { 0 };
             let dead = dead_paths(cx.plan, cx.tables, balancer, src.0, dst.0, down);
             let scheme = self.schemes[src.at()][usize::from(balancer)].scheme_mut();
-            flow.on_paths_changed(scheme, Time::from_ps(now), &dead);
+            if self.flows[slot].on_paths_changed(scheme, Time::from_ps(now), &dead) {
+                self.resume_at(cx, Slot(slot as u32), now);
+            }
         }
+    }
+
+    /// Lets a flow that its scheme held send from `now` on, up to which its NIC has been advanced.
+    pub(super) fn resume_at(&mut self, cx: &mut Ctx<'_>, slot: Slot, now: u64) {
+        let flow = &mut self.flows[slot.at()];
+        let (host, transport) = (flow.of.src, cx.plan.transports.of(flow.of.transport));
+        let is_idle = flow.sender.in_flight() == 0;
+        if self.nics[host.at()].turns.enter(slot.0, flow, transport, Time::from_ps(now)) && is_idle {
+            self.idle_until(cx, host, now);
+            // Nothing else may happen at the host.
+            cx.ports.ask_for_service(cx.plan.nic(host), now);
+        }
+    }
+
+    /// Returns `true` if a flow waits for a path, and nothing of it is in flight.
+    pub(crate) fn any_without_path(&self) -> bool {
+        self.flows.iter().any(|(_, flow)| flow.is_without_path())
     }
 
     pub(super) fn bytes_per_host() -> usize {

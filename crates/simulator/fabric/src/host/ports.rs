@@ -78,7 +78,7 @@ impl Nics {
     }
 
     /// Marks the ports without anything to send as idle up to `time`.
-    fn idle_until(&self, cx: &mut Ctx<'_>, host: HostId, time: u64) {
+    pub(super) fn idle_until(&self, cx: &mut Ctx<'_>, host: HostId, time: u64) {
         for plane in 0..cx.plan.planes {
             let port = cx.plan.nic_in(host, plane);
             if !cx.ports.queues.can_send(port) {
@@ -189,9 +189,7 @@ impl Nics {
         for (_, slot) in open {
             self.idle_until(cx, self.flows[slot].of.src, time);
             self.tell_ports(cx, Slot(slot as u32), time);
-            let flow = &mut self.flows[slot];
-            let (host, transport) = (flow.of.src, plan.transports.of(flow.of.transport));
-            self.nics[host.at()].turns.enter(slot as u32, flow, transport, Time::from_ps(time));
+            self.resume_at(cx, Slot(slot as u32), time);
         }
     }
 

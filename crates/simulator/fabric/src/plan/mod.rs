@@ -23,7 +23,7 @@ pub(crate) use nic_ports::{DownPorts, NicPorts, PortChange};
 use pairs::UsedPairs;
 pub(crate) use tables::Tables;
 pub(crate) use transports::{FlowTransports, TransportId};
-pub use transports::{long_window, short_window};
+pub use transports::{long_window, short_range, short_window};
 
 use crate::{
     event::{MAX_STAGED, Ties},

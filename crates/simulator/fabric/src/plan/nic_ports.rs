@@ -16,8 +16,10 @@ pub(crate) enum NicPorts {
 
 impl NicPorts {
     pub(super) fn new(selector: PortSelector, balancer: &LoadBalancer, planes: u32) -> Self {
+        let withdraws = balancer.host.capabilities().heeds_ports();
+        let by_ev = selector == PortSelector::ByEv || selector == PortSelector::Auto && withdraws;
         match balancer.named_planes(selector, planes) {
-            1 if planes > 1 && selector == PortSelector::ByEv => NicPorts::Hash,
+            1 if planes > 1 && by_ev => NicPorts::Hash,
             1 => NicPorts::Free,
             planes => NicPorts::Part(planes),
         }

@@ -5,7 +5,7 @@ use super::{
     pairs::{PairKey, UsedPair, UsedPairs},
 };
 use anabranch_backend::{Scheduling, Setup};
-use anabranch_settings::{Auto, Setting};
+use anabranch_settings::{Auto, Raw, Setting};
 use anabranch_topology::Topology;
 use anabranch_transport::{Network, Transport};
 use anabranch_units::{BytesOrBdp, Rate, Time};
@@ -102,6 +102,25 @@ pub fn long_window(setup: &Setup) -> Option<String> {
     Some(format!(
         "[transport]: `window`: {window}B of a flow overflow the queue of a port that is slower than its NIC, even if it is alone; \"{burst}B\" do not"
     ))
+}
+
+/// Returns a warning where the limit of unacknowledged packets cannot fill the path of a flow that is longer.
+pub fn short_range(setup: &Setup) -> Option<String> {
+    let range = setup.transport.entries().into_iter().find_map(|entry| match entry {
+        ("max_psn_range", Raw::Int(packets)) => u64::try_from(packets).ok(),
+        _ => None,
+    })?;
+    let packet = setup.transport.mtu() + setup.transport.header();
+    let of_groups = setup.flows.templates.iter().flat_map(GroupTemplate::of_ranks);
+    let longest_flow = setup.flows.flows.iter().chain(of_groups).map(|flow| flow.size).max()?;
+    let bdp = UsedPairs::new(setup).list.iter().map(|pair| pair.capacity.bytes_in(pair.base_rtt)).max()?;
+    let short = bdp > range.saturating_mul(packet) && longest_flow > range.saturating_mul(setup.transport.mtu());
+    short.then(|| {
+        format!(
+            "[transport]: `max_psn_range`: {range} packets cannot fill a path of {bdp}B (its BDP); {} can",
+            bdp.div_ceil(packet).next_multiple_of(128)
+        )
+    })
 }
 
 /// Returns a warning where the window that `setup` sets cannot fill the path of a flow that is longer; of several such pairs,

@@ -176,3 +176,42 @@ fn a_link_slower_than_half_stays_overloaded() {
     let auto = of("prime", "p_ecn=auto", 0.25);
     assert!(auto.0 < 1.0 / 15.0 && 2 * auto.1 < quarter.1 && auto.2 < quarter.2, "{quarter:?} {auto:?}");
 }
+
+/// A flow whose paths are all denied waits without any event; it goes on at the time at which they are allowed again, on any
+/// number of threads. Without that the run ends as stalled, with the reason.
+#[test]
+fn denied_paths_hold_a_flow_until_they_are_allowed() {
+    let topology = fabric(2, 2, 1, 1);
+    let setup = deployed(&topology, &[(0, 1, 100 * 4096, 0)], "mrc", "");
+    let deny = |kind, at| link_fault(kind, at, "leaf0-spine*");
+    let denied = with_fault(setup, deny(FaultKind::PathDeny, Time::ZERO));
+    let stalled = run(&denied);
+    assert_eq!(stalled.flows[0].fct_rx, None);
+    assert!(stalled.stall_reason.as_ref().is_some_and(|reason| reason.contains("no path left")));
+    let allowed = with_fault(denied, deny(FaultKind::PathAllow, Time::from_us(50)));
+    for threads in [1, 2] {
+        let result = run_on(&allowed, threads);
+        let sends = of_flow(&result, 0).filter(|row| row.event == TraceEvent::Send && row.packet == PacketKind::Data);
+        assert_eq!(sends.map(|row| row.time).min(), Some(Time::from_us(50)));
+        // 100 packets of the port, over four links in a row.
+        let expected = Time::from_ps((100 + 3) * 4 * WIRE + 4 * DELAY);
+        assert_eq!(result.flows[0].fct_rx, Some(expected));
+    }
+}
+
+/// A denied port of a NIC carries nothing.
+#[test]
+fn a_denied_port_carries_nothing() {
+    let topology = fabric(2, 4, 2, 4);
+    for (link, hosts) in [("host0-p1.leaf0", [0]), ("host2-p1.leaf1", [0])] {
+        let setup = deployed(&topology, &[(0, 2, 1 << 20, 0)], "mrc", "");
+        let result = run(&with_fault(setup, link_fault(FaultKind::PathDeny, Time::ZERO, link)));
+        for host in hosts {
+            let sent = sent(&topology, &result, host);
+            assert!(
+                sent[1] == 0 && [0, 2, 3].iter().all(|plane| sent[*plane].abs_diff(256 / 3) <= 1),
+                "{link}: {sent:?}"
+            );
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
 
 use crate::{Mistakes, Node, Place, ScenarioError, Section, Tree, did_you_mean, document, list, tree::Value};
-use anabranch_backend::{LoadBalancer, Setup};
+use anabranch_backend::{LoadBalancer, PortSelector, Setup};
 use anabranch_lb::registry::{
     ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_host_side, check_pair, resolve,
 };
@@ -97,7 +97,20 @@ impl LoadBalancers {
                 .map(|(key, why)| format!("[load_balancer.{}]: `{key}` has no effect with {why}", given.scheme))
                 .collect::<Vec<_>>()
         };
-        self.given.iter().flat_map(of).collect()
+        let set_by_name = |balancer: &LoadBalancer| {
+            let fixed = ALIASES.iter().find(|alias| alias.name == balancer.name).map_or(&[][..], |alias| alias.fixed);
+            let sides = [balancer.host.name(), balancer.switch.name()];
+            let of_sides = self.given.iter().filter(move |given| sides.contains(&given.scheme.as_str()));
+            let all = of_sides.flat_map(|given| given.entries.iter().map(move |(key, raw)| (&given.scheme, key, raw)));
+            let is_other = move |key: &str, raw: &Raw| {
+                fixed.iter().any(|(name, word)| *name == key && *raw != Raw::Text((*word).to_string()))
+            };
+            let message = |(scheme, key, _): (&String, &String, &Raw)| {
+                format!("[load_balancer.{scheme}]: `{key}` has no effect with `{}`, whose name sets it", balancer.name)
+            };
+            all.filter(move |(_, key, raw)| is_other(key, raw)).map(message).collect::<Vec<_>>()
+        };
+        self.given.iter().flat_map(of).chain(used.iter().flat_map(set_by_name)).collect()
     }
 
     /// Returns the section with every default of `used`; with `unused`, also the parameters given for other schemes.
@@ -271,6 +284,13 @@ fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> 
 pub(crate) fn fitted(setup: &Setup) -> Vec<String> {
     let of = |balancer: &LoadBalancer| {
         let planes = balancer.named_planes(setup.fabric.nic_ports, setup.topology.planes);
+        let capabilities = balancer.host.capabilities();
+        if setup.topology.planes > 1 && capabilities.heeds_ports() && setup.fabric.nic_ports == PortSelector::FreePort {
+            return Some(format!(
+                "[fabric]: `nic_ports`: {} withdraws values for losses of planes that they do not name; \"by-ev\" names them",
+                balancer.host.name()
+            ));
+        }
         let note = balancer.host.capabilities().fitted(&setup.topology.uplinks, planes)?;
         Some(format!("[load_balancer.{}]: {note}", balancer.host.name()))
     };

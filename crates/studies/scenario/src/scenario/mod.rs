@@ -34,7 +34,7 @@ use crate::{
 use anabranch_backend::{FabricParameters, MarkingParameters};
 use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
-use anabranch_lb::registry::{SchemeError, check_host_side};
+use anabranch_lb::registry::{SchemeError, check_host_side, check_pair};
 use anabranch_random::name_key;
 use anabranch_settings::{Each, Never, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
@@ -579,6 +579,7 @@ impl Scenario {
         let unlike = (!unlike.is_empty()).then(|| format!("backend `{}`: {unlike}", backend.name));
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let short = if *backend == SIMULATOR { anabranch_fabric::short_window(setup) } else { None };
+        let short_range = if *backend == SIMULATOR { anabranch_fabric::short_range(setup) } else { None };
         let long_window = if *backend == SIMULATOR { anabranch_fabric::long_window(setup) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         let unsettled = run::rarely_settles(setup);
@@ -594,6 +595,7 @@ impl Scenario {
             .chain(anabranch_backend::ideal_note(setup))
             .chain(kept)
             .chain(short)
+            .chain(short_range)
             .chain(long_window)
             .chain(dead)
             .chain(long)
@@ -625,9 +627,8 @@ impl Scenario {
             let planes = balancer.named_planes(self.fabric.nic_ports, topology.planes);
             let named = Some(planes).filter(|planes| *planes > 1);
             let uplinks: Vec<u32> = named.into_iter().chain(topology.uplinks.iter().copied()).collect();
-            balancer
-                .host
-                .check_uplinks(&uplinks, planes)
+            check_pair(&balancer.host, &balancer.switch)
+                .and_then(|()| balancer.host.check_uplinks(&uplinks, planes))
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| {

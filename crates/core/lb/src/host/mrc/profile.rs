@@ -25,6 +25,8 @@ pub(super) struct Profile {
     values: Vec<(u32, Option<u32>)>,
     /// The key that states them.
     key: &'static str,
+    /// Number of fields of a GENERATED profile.
+    fields: Option<usize>,
 }
 
 fn number(text: &str) -> Option<u32> {
@@ -81,6 +83,8 @@ impl Profile {
             _ => format.iter().map(|bits| u32::try_from(*bits).unwrap_or(u32::MAX)).collect(),
         };
         let bits = widths.iter().fold(0u64, |sum, width| sum + u64::from(*width));
+        let is_used = format.is_empty() || !fields.is_empty() || !explicit.is_empty();
+        Invalid::unless(is_used, "format", format!("{widths:?} alone"), "`fields` or `explicit` beside it")?;
         let is_sound = bits <= u64::from(BITS) && !widths.contains(&0);
         Invalid::unless(is_sound, "format", format!("{widths:?}"), format!("fields of 1 bit or more, {BITS} in all"))?;
         if fields.len() > widths.len() {
@@ -107,14 +111,28 @@ impl Profile {
             values = values.into_iter().flat_map(with).collect();
         }
         let values = values.into_iter().map(|value| (value as u32, None));
-        let mut profile =
-            Profile { widths, values: if fields.is_empty() { vec![] } else { values.collect() }, key: "fields" };
+        let stated = (!fields.is_empty()).then_some(fields.len());
+        let values = if fields.is_empty() { vec![] } else { values.collect() };
+        let mut profile = Profile { widths, values, key: "fields", fields: stated };
         if !explicit.is_empty() {
             if profile.widths.is_empty() {
                 return Err(Invalid::new("format", "none", "the bits of each field, for the values of `explicit`"));
             }
             (profile.values, profile.key) =
                 (explicit.iter().map(|text| read_value(text)).collect::<Result<_, _>>()?, "explicit");
+            let unused = (1u64 << (u64::from(BITS) - bits)) - 1;
+            for (number, (value, port)) in profile.values.iter().enumerate() {
+                let wrong = |allowed: String| Err(Invalid::new("explicit", format!("{value:#010x}"), allowed));
+                if u64::from(*value) & unused != 0 {
+                    return wrong(format!(
+                        "values whose {} lowest bits are 0: fields are left-justified",
+                        u64::from(BITS) - bits
+                    ));
+                }
+                if profile.values[..number].contains(&(*value, *port)) {
+                    return wrong("each value once".into());
+                }
+            }
         }
         Ok(profile)
     }
@@ -135,6 +153,12 @@ impl Profile {
                 format!("one per tier of switches with uplinks, {}", uplinks.len()),
             );
         }
+        if let Some(fields) = self.fields.filter(|fields| *fields < uplinks.len()) {
+            return wide(
+                format!("{fields} fields"),
+                format!("one per tier of switches with uplinks, {}", uplinks.len()),
+            );
+        }
         for &(value, port) in &self.values {
             if let Some(port) = port.filter(|port| !(1..=planes).contains(port)) {
                 return wide(format!("port {port} of {value:#010x}"), format!("ports 1 to {planes}"));
@@ -144,6 +168,15 @@ impl Profile {
                 let what = format!("{value:#010x}, whose field {tier} is {part}");
                 return wide(what, format!("0 to {}: a switch of tier {tier} has {uplinks} uplinks", uplinks - 1));
             }
+        }
+        let of_plane =
+            |plane: u32| self.values.iter().filter(|(_, port)| port.is_none_or(|port| port == plane + 1)).count();
+        let counts: Vec<usize> = (0..planes).map(of_plane).collect();
+        if let Some(plane) = (1..planes).find(|plane| counts[*plane as usize] != counts[0]) {
+            return wide(
+                format!("{} values of port 1 and {} of port {}", counts[0], counts[plane as usize], plane + 1),
+                "as many of every port: planes are used equally".into(),
+            );
         }
         Ok(())
     }
@@ -259,5 +292,21 @@ mod tests {
         // Uplink 1 over port 2 alone, uplink 0 over both.
         assert_eq!(of.paths(&[2, 8], 2).unwrap(), [0, 1, 3]);
         assert!(of.check(&[8], 1).unwrap_err().to_string().contains("ports 1 to 1"));
+        assert!(of.check(&[8], 2).unwrap_err().to_string().contains("1 values of port 1 and 2 of port 2"));
+        // A field of a GENERATED profile per tier.
+        let of = profile(&[3, 2], &["3 0 0x7 0..7"]).unwrap();
+        assert!(of.check(&[8, 4], 1).unwrap_err().to_string().contains("found 1 fields, expected one per tier"));
+    }
+
+    #[test]
+    fn explicit_values_are_left_justified_and_different() {
+        let read = |values: &[&str]| {
+            let explicit = values.iter().map(|value| (*value).to_string()).collect();
+            Profile::read(&MrcParameters { format: vec![8], explicit, ..MrcParameters::default() })
+        };
+        assert!(read(&["0x01000000@1", "0x01000000@2"]).is_ok());
+        assert!(read(&["0x1", "0x2"]).unwrap_err().to_string().contains("whose 24 lowest bits are 0"));
+        assert!(read(&["0x01000000", "0x01000000"]).unwrap_err().to_string().contains("each value once"));
+        assert!(profile(&[8], &[]).unwrap_err().to_string().contains("`fields` or `explicit` beside it"));
     }
 }

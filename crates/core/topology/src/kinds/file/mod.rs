@@ -90,6 +90,12 @@ impl Kind for FileParameters {
                 TopologyError::at("format", format!("`{}` looks like none of {formats}: say which it is", self.path))
             })?,
         };
+        if self.guided && format != FileFormat::Adjacency {
+            return Err(TopologyError::at(
+                "guided",
+                "`guided` is for adjacency lists; other formats have paths of their own",
+            ));
+        }
         let built = match format {
             FileFormat::Conweave => conweave::parse(&text, latency),
             FileFormat::HtsimTopo if htsim_groups::is_one(&text) => htsim_groups::parse(&text),
