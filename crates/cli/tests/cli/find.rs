@@ -73,7 +73,7 @@ fn completions_know_scenarios_schemes_keys_metrics_and_files() {
     for (words, expected) in [
         (&["comp"][..], &["compare", "completions"][..]),
         (&["run", "tiny"], &["tiny", "tiny-of-mine.toml"]),
-        (&["compare", "tiny", "--schemes", "ecmp,pri"], &["ecmp,prime"]),
+        (&["compare", "tiny", "--schemes", "ecmp,pri"], &["ecmp,prime", "ecmp,prime-guided"]),
         (&["compare", "tiny", "--baseline", "hf2"], &["hf2t"]),
         (&["run", "tiny", "--set", "topology.link_r"], &["topology.link_rate="]),
         (&["run", "tiny", "--set", "workload.0.senders"], &["workload.0.senders="]),
