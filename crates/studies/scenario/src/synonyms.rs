@@ -76,7 +76,7 @@ pub const SYNONYMS: &[Synonym] = &[
     Synonym {
         words: &["stev", "structured-entropy-value", "srv6", "ev-profile", "multipath-reliable-connection"],
         meaning: "MRC: entropy values with a field per tier, kept in profiles; congested ones are skipped for a turn, broken ones withdrawn and probed.",
-        see: &["mrc", "ev-index", "load_balancer.mrc.format", "fabric.profile", "fault.kind"],
+        see: &["mrc", "ev-index", "load_balancer.mrc.format", "uet-1.0.3", "fault.kind"],
     },
     Synonym {
         words: &[
@@ -105,7 +105,7 @@ pub const SYNONYMS: &[Synonym] = &[
     Synonym {
         words: &["rccc", "receiver-credit", "credit", "credits"],
         meaning: "Congestion control by the receiver: it grants its senders what its ports can take.",
-        see: &["transport.congestion_control", "transport.nscc", "mark_last_hop_trims"],
+        see: &["transport.congestion_control", "nscc", "mark_last_hop_trims"],
     },
     Synonym {
         words: &["hosts", "nodes", "endpoints", "scale"],
