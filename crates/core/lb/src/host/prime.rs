@@ -543,7 +543,7 @@ mod tests {
 
     fn guided(paths: u32) -> (Prime, Arc<GuidedPaths>) {
         let path = |index: u32| crate::GuidedPath {
-            ev: (index / 7 << 8 | index % 7) as u16,
+            ev: ((index / 7) << 8 | (index % 7)) as u16,
             kind: 0,
             minimal: index == 0,
             latency: Time::from_ns(u64::from(index)),
