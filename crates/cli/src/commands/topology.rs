@@ -340,9 +340,9 @@ fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
     }
     if graph.switch_latency > Time::ZERO {
         let latency = graph.switch_latency;
-        eprintln!(
+        note(&format!(
             "warning: the format has no switch latency: give switch_latency = \"{latency}\" where the file is read"
-        );
+        ));
     }
     let switches: Vec<String> = (graph.hosts..graph.nodes.len() as u32).map(|n| n.to_string()).collect();
     let mut text =

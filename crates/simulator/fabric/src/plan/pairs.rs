@@ -226,7 +226,7 @@ impl UsedPairs {
         let mtu = setup.transport.mtu();
         each_flow(setup, &mut |flow| {
             if let Some(up) = slowed(flow.dst) {
-                let in_flight = flow.size.div_ceil(mtu).clamp(1, window_packets(self.key(topology, flow)));
+                let in_flight = flow.size.div_ceil(mtu).min(window_packets(self.key(topology, flow))).max(1);
                 let of_host = packets.entry(flow.dst).or_insert((up, 0));
                 of_host.1 = of_host.1.saturating_add(in_flight);
             }

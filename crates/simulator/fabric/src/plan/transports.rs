@@ -117,7 +117,7 @@ pub fn short_range(setup: &Setup) -> Option<String> {
     let short = bdp > range.saturating_mul(packet) && longest_flow > range.saturating_mul(setup.transport.mtu());
     short.then(|| {
         format!(
-            "[transport]: `max_psn_range`: {range} packets cannot fill a path of {bdp}B (its BDP); {} can",
+            "[transport]: `max_psn_range`: {range} packets cannot fill a path of {bdp}B (its BDP), which takes {} at least",
             bdp.div_ceil(packet).next_multiple_of(128)
         )
     })

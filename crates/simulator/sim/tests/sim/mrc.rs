@@ -203,15 +203,10 @@ fn denied_paths_hold_a_flow_until_they_are_allowed() {
 #[test]
 fn a_denied_port_carries_nothing() {
     let topology = fabric(2, 4, 2, 4);
-    for (link, hosts) in [("host0-p1.leaf0", [0]), ("host2-p1.leaf1", [0])] {
+    for link in ["host0-p1.leaf0", "host2-p1.leaf1"] {
         let setup = deployed(&topology, &[(0, 2, 1 << 20, 0)], "mrc", "");
         let result = run(&with_fault(setup, link_fault(FaultKind::PathDeny, Time::ZERO, link)));
-        for host in hosts {
-            let sent = sent(&topology, &result, host);
-            assert!(
-                sent[1] == 0 && [0, 2, 3].iter().all(|plane| sent[*plane].abs_diff(256 / 3) <= 1),
-                "{link}: {sent:?}"
-            );
-        }
+        let sent = sent(&topology, &result, 0);
+        assert!(sent[1] == 0 && [0, 2, 3].iter().all(|plane| sent[*plane].abs_diff(256 / 3) <= 1), "{link}: {sent:?}");
     }
 }

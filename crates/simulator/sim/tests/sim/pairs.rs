@@ -261,8 +261,8 @@ proptest! {
         prop_assert_eq!(lost, [0, 0, 0]);
         let (taken, ideal) = (flow.fct_rx.expect("complete").ps(), flow.ideal_rx.ps());
         // Times round to picoseconds at each link and packet. Marks of the first window hold back the window rules that follow
-        // them, SMaRTT most where few acknowledgements come. DCTCP halves 1.5 BDP: three quarters of the rate are left, after
-        // the round trip in which it learns of the marks.
+        // them, SMaRTT most where few acknowledgements come. DCTCP halves 1.5 BDP: three quarters of the rate are left; an
+        // acknowledgement that waits for more packets than are in flight is late by `ack_delay`, a base round trip.
         let round_trip = 8_000 * delay + 4 * packet * 8_000 / gbps as u64;
         let allowed = 10 + [ideal / 3, ideal / 3 + round_trip, ideal, 0, 0, 0][kind];
         prop_assert!(taken <= ideal + allowed, "{taken}, ideal {ideal}");

@@ -84,6 +84,15 @@ pub(crate) fn unheeded(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -
     let keeps = setup.load_balancers.iter().filter(|b| b.switch.capabilities().keeps_tables()).count();
     let reads = |tags| matches!(tags, TagKind::MultiPart | TagKind::Guided);
     let is_read = setup.load_balancers.iter().any(|b| reads(b.host.capabilities().tags()));
+    let planes = setup.topology.planes;
+    let names_ports = setup.load_balancers.iter().any(|b| b.named_planes(setup.fabric.nic_ports, planes) > 1);
+    let is_port = |link: &LinkId| {
+        let link = setup.topology.link(*link);
+        link.from.0.min(link.to.0) < setup.topology.hosts
+    };
+    let of_port = |number: usize| {
+        setup.faults.iter().any(|fault| fault.number == Some(number) && fault.links.iter().any(is_port))
+    };
     let of = |(number, fault): (usize, &FaultParameters)| {
         let is_denial = matches!(fault.kind, FaultKind::PathDeny | FaultKind::PathAllow);
         let why = match fault.detect_after {
@@ -91,6 +100,9 @@ pub(crate) fn unheeded(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -
                 "`detect_after` has no effect: these switches keep their tables (`remap = \"static\"`)"
             }
             Never::Value(_) if keeps > 0 => "the tables change for all load balancers, also with `remap = \"static\"`",
+            _ if is_denial && !names_ports && of_port(number) => {
+                "no host can leave a port of its NIC: entropy values name none here, so that only paths between switches are denied"
+            }
             _ if is_denial && !is_read => "no host here can deny a path: entropy values that are hashed name none",
             _ => return None,
         };
