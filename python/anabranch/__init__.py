@@ -26,8 +26,10 @@ __all__ = [
     "Column",
     "Comparison",
     "Entry",
+    "Env",
     "Explanation",
     "Gain",
+    "Live",
     "MissingExtra",
     "Progress",
     "Range",
@@ -44,6 +46,7 @@ __all__ = [
     "compare",
     "explain",
     "list",
+    "live",
     "load",
     "parts",
     "plot",
@@ -56,6 +59,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import parts as parts, plot as plot
+    from ._agent import Env as Env, Live as Live, live as live
     from ._slurm import slurm as slurm
     from ._tune import Gain as Gain, Range as Range, Trial as Trial, Tuning as Tuning, tune as tune
     from .parts import *
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
 else:
     # Rarely used modules are loaded on first use: the classes of scenarios are half of the package.
     _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm"}
+    _LATER |= dict.fromkeys(("Env", "Live", "live"), "_agent")
 
     def __getattr__(name):
         if name in ("parts", "plot"):

@@ -8,8 +8,10 @@ from typing import Any, final
 __all__ = [
     "COMMIT",
     "Comparison",
+    "Env",
     "Loaded",
     "Outcome",
+    "Page",
     "Plan",
     "Scenario",
     "Store",
@@ -23,6 +25,7 @@ __all__ = [
     "line_styles",
     "load",
     "nearest",
+    "pages",
     "ready_made",
     "run",
     "schema",
@@ -70,6 +73,22 @@ class Table:
     def addresses(self, column: str) -> list[int]: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __arrow_c_schema__(self) -> Any: ...
+
+@final
+class Env:
+    def __new__(cls, scenario: Scenario, interval: str, labels: int) -> Env: ...
+    def begins(self) -> tuple[list[tuple[str, str]], int]: ...
+    def turn(self, weights: bytes | None) -> tuple[int, bytes, int, int, Outcome | None]: ...
+    def close(self) -> None: ...
+
+@final
+class Page:
+    def __new__(cls, path: _Path) -> Page: ...
+    def read(self) -> tuple[int, str, int, list[tuple[int, int, str, bool]], int, bytes]: ...
+    def request(self, settings: str, timeout_ms: int) -> str: ...
+    def close(self) -> None: ...
+
+def pages(folder: _Path) -> tuple[list[Path], list[tuple[Path, str]]]: ...
 
 @final
 class Outcome:

@@ -4,7 +4,9 @@
 
 mod catalogue;
 mod compare;
+mod env;
 mod error;
+mod live;
 mod load;
 mod run;
 mod scenario;
@@ -25,6 +27,8 @@ mod _native {
             catalogue, command, estimate, explain, line_styles, nearest, ready_made, schema, slowdown_by_size, topology,
         },
         compare::{Comparison, compare},
+        env::Env,
+        live::{Page, pages},
         load::{Loaded, load},
         run::{Outcome, run},
         scenario::Scenario,

@@ -26,6 +26,12 @@ pub(crate) struct Outcome {
     tables: Mutex<BTreeMap<&'static str, Table>>,
 }
 
+impl Outcome {
+    pub(crate) fn new(ran: Ran, scenario: Arc<anabranch_scenario::scenario::Scenario>) -> Self {
+        Outcome { ran, scenario, tables: Mutex::default() }
+    }
+}
+
 #[pymethods]
 impl Outcome {
     /// Returns `summary.json`.
@@ -110,5 +116,5 @@ pub(crate) fn run(
         }
         Ok(ran)
     })?;
-    Ok(Outcome { ran: ran.map_err(error::run)?, scenario: own, tables: Mutex::default() })
+    Ok(Outcome::new(ran.map_err(error::run)?, own))
 }

@@ -9,6 +9,7 @@ mod marking;
 mod parameters;
 mod rows;
 mod setup;
+mod steering;
 mod unlisted;
 mod window;
 
@@ -26,6 +27,7 @@ pub use parameters::{
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};
+pub use steering::{Answer, Connection, Steering, Turn};
 pub use unlisted::UnlistedJob;
 pub use window::arrivals;
 

@@ -1,4 +1,4 @@
-use crate::{FabricParameters, MarkingParameters, PortSelector};
+use crate::{FabricParameters, MarkingParameters, PortSelector, Steering};
 use anabranch_lb::{
     Record,
     registry::{HostParameters, SwitchParameters, TagKind},
@@ -103,4 +103,6 @@ pub struct Setup {
     pub limits: RunLimits,
     /// Seed of all random draws except the traffic (which is drawn already).
     pub seed: u64,
+    /// An agent outside the run that steers its host schemes; `None`: the schemes decide alone.
+    pub steering: Option<Steering>,
 }

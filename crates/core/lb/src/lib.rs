@@ -193,6 +193,25 @@ pub struct Feedback {
     pub next_psn: u64,
 }
 
+/// What a host knows of a tag of a steered connection ([`HostScheme::steer`]), summed since it is steered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathReading {
+    /// Packets sent, retransmissions included.
+    pub packets: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// Round trips measured.
+    pub samples: u64,
+    /// Their sum.
+    pub round_trips: Time,
+    /// Acknowledgements of marked packets.
+    pub marks: u64,
+    /// Packets lost.
+    pub losses: u64,
+    /// Chunks sent over it after a chunk over another tag.
+    pub moves: u64,
+}
+
 /// Host side of a scheme: one object per host. Dense slots identify flows and are reused after [`HostScheme::close`].
 pub trait HostScheme {
     /// Opens a flow in `slot`.
@@ -238,6 +257,15 @@ pub trait HostScheme {
     fn record_changes(&mut self, _slot: u32) {}
     /// Takes the recorded changes, in order of time.
     fn take_changes(&mut self, _slot: u32, _each: &mut dyn FnMut(Time, Tag, ValueState)) {}
+    /// Spreads the chunks of a connection over tags 0 to `weights.len() - 1` by these shares, from its next chunk on. `false`: the
+    /// scheme decides alone, and nothing changes.
+    fn steer(&mut self, _connection: u64, _weights: &[f32]) -> bool {
+        false
+    }
+    /// Returns the readings of a steered connection, by tag; of others none.
+    fn readings(&self, _connection: u64) -> &[PathReading] {
+        &[]
+    }
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()

@@ -1,7 +1,7 @@
 //! Record of the calls to a host scheme. A fresh scheme with the same seed receives them too and must return the same.
 
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, SchemeCounters, Tag, ValueState,
+    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, PathReading, Probe, SchemeCounters, Tag, ValueState,
     registry::{Host, HostParameters},
 };
 use anabranch_units::Time;
@@ -123,6 +123,12 @@ impl HostScheme for Recorded {
     fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
         self.fresh.take_changes(slot, &mut |_, _, _| ());
         self.scheme.take_changes(slot, each);
+    }
+    fn steer(&mut self, connection: u64, weights: &[f32]) -> bool {
+        self.fresh.steer(connection, weights) | self.scheme.steer(connection, weights)
+    }
+    fn readings(&self, connection: u64) -> &[PathReading] {
+        self.scheme.readings(connection)
     }
     fn counters(&self) -> SchemeCounters {
         self.scheme.counters()

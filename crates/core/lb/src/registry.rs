@@ -18,7 +18,7 @@ pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
-    PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
+    PacketView, PathReading, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
@@ -132,6 +132,12 @@ macro_rules! host_schemes {
             }
             fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
                 match self { $(Self::$scheme(s) => s.take_changes(slot, each),)* Self::Recorded(s) => s.take_changes(slot, each) }
+            }
+            fn steer(&mut self, connection: u64, weights: &[f32]) -> bool {
+                match self { $(Self::$scheme(s) => s.steer(connection, weights),)* Self::Recorded(s) => s.steer(connection, weights) }
+            }
+            fn readings(&self, connection: u64) -> &[PathReading] {
+                match self { $(Self::$scheme(s) => s.readings(connection),)* Self::Recorded(s) => s.readings(connection) }
             }
             fn counters(&self) -> SchemeCounters {
                 match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }

@@ -6,7 +6,7 @@
 
 mod files;
 
-pub use files::{Found, Skipped, pages};
+pub use files::{AgentLock, Found, Skipped, pages};
 
 use bytemuck::{Pod, Zeroable};
 use rustix::{

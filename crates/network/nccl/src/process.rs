@@ -42,6 +42,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Interval of writes of the statistics page, with activity and without.
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 /// At most this fraction of the time, as its reciprocal, is spent on writes.
+/// Beginning of a request to spread the chunks of connections.
+const STEER: &str = "steer=";
 const WRITES_SHARE: u32 = 50;
 
 pub(crate) type DeviceNode = Node<Path, HostMemory>;
@@ -305,6 +307,9 @@ impl Process {
 
     /// Sets parameters of the scheme, here and in every device; returns a line that describes them.
     pub(crate) fn set(&self, settings: &str) -> Result<String, String> {
+        if let Some(list) = settings.strip_prefix(STEER) {
+            return self.steer(list).map(|()| format!("scheme {}", self.scheme().name()));
+        }
         let scheme = {
             let mut scheme = self.scheme();
             *scheme = variables::changed(&scheme, settings)?;
@@ -321,6 +326,38 @@ impl Process {
         let text = format!("{settings}: scheme {}", scheme.name());
         log::say(Level::Info, &text);
         Ok(text)
+    }
+
+    /// Spreads the chunks of connections: `DEVICE:CONNECTION:WEIGHT,WEIGHT,...` with a weight per label, separated by semicolons.
+    fn steer(&self, list: &str) -> Result<(), String> {
+        let labels = self.configuration.wire.labels as usize;
+        for entry in list.split(';') {
+            let wrong = |why: String| format!("{STEER}{entry}: {why}");
+            let form = || wrong("expected DEVICE:CONNECTION:WEIGHT,WEIGHT,...".into());
+            let mut parts = entry.splitn(3, ':');
+            let mut number = || parts.next()?.parse::<u32>().ok();
+            let (device, connection) = number().zip(number()).ok_or_else(form)?;
+            let weights = parts.next().unwrap_or("").split(',').map(str::parse).collect::<Result<Vec<f32>, _>>();
+            let weights = weights.map_err(|_| form())?;
+            let sum: f32 = weights.iter().sum();
+            if weights.len() != labels || !(0.0..f32::INFINITY).contains(&sum) || weights.iter().any(|w| *w < 0.0) {
+                return Err(wrong(format!("expected {labels} weights, one per label, of 0 or more")));
+            }
+            if sum == 0.0 {
+                return Err(wrong("expected a weight above 0".into()));
+            }
+            let rail = self.rails.get(device as usize).ok_or_else(|| wrong(format!("no device {device}")))?;
+            let mut node = rail.lock().map_err(|failure| failure.to_string())?;
+            match node.as_mut().and_then(|node| node.steer(connection, &weights)) {
+                Some(true) => {}
+                Some(false) => {
+                    let scheme = self.scheme().name();
+                    return Err(wrong(format!("`{scheme}` chooses paths alone; set load_balancer.scheme=\"qp-spray\" first")));
+                }
+                None => return Err(wrong(format!("device {device} has no open connection {connection}"))),
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn paths(&self) -> Vec<Slot> {

@@ -27,6 +27,7 @@ mod skip;
 mod snapshots;
 mod stall;
 mod steady;
+mod steering;
 mod switch;
 mod trigger;
 mod windows;

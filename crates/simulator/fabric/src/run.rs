@@ -7,9 +7,10 @@ use crate::{
     plan::{How, Plan},
     results::{End, collect, deadlock},
     sampling::hold,
+    steering,
 };
 use anabranch_backend::{Progress, RunError, Setup};
-use anabranch_engine::{Outcome, Partition as _};
+use anabranch_engine::{Outcome, Partition as _, Status};
 use anabranch_outcome::RunRows;
 use anabranch_units::Time;
 use std::{
@@ -69,7 +70,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         return Err(RunError::Interrupted);
     }
     let started = Instant::now();
-    let outcome = anabranch_engine::run(&mut partitions, plan.cells.lookahead, time_limit.ps(), &mut |status| {
+    let mut tick = |status: Status| {
         observer(&Progress {
             now: Time::from_ps(status.now),
             packet_hops: Some(status.work),
@@ -77,7 +78,19 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
             flows_total,
             last_progress: Some(Time::from_ps(status.progress)),
         })
-    });
+    };
+    let outcome = match (&setup.steering, partitions.pop()) {
+        (Some(steering), Some(only)) if partitions.is_empty() => {
+            let (partition, outcome) = steering::run(only, plan, steering, &mut tick);
+            partitions.push(partition);
+            outcome
+        }
+        (Some(_), _) => return Err(RunError::Setup("an agent steers runs on one thread".into())),
+        (None, last) => {
+            partitions.extend(last);
+            anabranch_engine::run(&mut partitions, plan.cells.lookahead, time_limit.ps(), &mut tick)
+        }
+    };
     let wall_seconds = started.elapsed().as_secs_f64();
     if let Some(failure) = partitions.iter_mut().find_map(|partition| partition.cx.failure.take()) {
         return Err(failure);

@@ -124,6 +124,12 @@ impl Endpoint {
         Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts().enumerate().map(of)))
     }
 
+    /// Spreads the chunks of a stream over labels by these weights, from its next chunk on ([`HostScheme::steer`]); `false`: its
+    /// scheme decides alone, or there is no such stream.
+    pub fn steer(&mut self, peer: u32, stream: u32, weights: &[f32]) -> bool {
+        peers::steer(&mut self.state, peer, stream, weights)
+    }
+
     /// Replaces the scheme or its parameters, which must have passed their checks. Path memory is reset; windows stay.
     pub fn change_scheme(&mut self, now: Time, scheme: HostParameters) {
         self.state.balancer = Balancer::new(scheme.build(self.state.settings.seed, self.state.settings.host_key));

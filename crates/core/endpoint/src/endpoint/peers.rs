@@ -17,7 +17,7 @@ use crate::{
     stream::Outgoing,
     watched::Watched,
 };
-use anabranch_lb::{FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
+use anabranch_lb::{HostScheme, FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
 use anabranch_transport::{BaseRttShift, Sender};
 use anabranch_units::Time;
@@ -667,6 +667,27 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     }
 }
 
+/// Returns the number of a stream as its scheme knows it.
+fn stream_key(seed: u64, peer: u32, stream: u32) -> u64 {
+    Stream::keyed(seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits()
+}
+
+/// Spreads the chunks of an open stream over labels by these weights; `false`: the scheme decides alone, or there is no such stream.
+pub(super) fn steer(state: &mut State, peer: u32, stream: u32, weights: &[f32]) -> bool {
+    let Some(known) = state.peer(peer).filter(|known| known.streams.contains_key(&stream)) else { return false };
+    let paths = known.paths.len() as u32;
+    // Labels of paths with fewer of them come several times.
+    let tags = paths * known.paths.iter().map(Vec::len).max().unwrap_or(1) as u32;
+    let labels: Vec<usize> = (0..tags).map(|tag| known.label(tag % paths, tag / paths) as usize).collect();
+    let share = |label: &usize| {
+        let weight = weights.get(*label).copied().unwrap_or(0.0);
+        weight / labels.iter().filter(|other| *other == label).count() as f32
+    };
+    let by_tag: Vec<f32> = labels.iter().map(share).collect();
+    let key = stream_key(state.settings.seed, peer, stream);
+    state.tags == TagKind::Entropy && state.balancer.scheme_mut().steer(key, &by_tag)
+}
+
 /// Returns the slot of the stream. The peer's round trip is known.
 pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: Time) -> u32 {
     let settings = &state.settings;
@@ -681,7 +702,7 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
     });
     let mtu = settings.mtu();
     let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
-    let key = Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits();
+    let key = stream_key(settings.seed, peer, stream);
     let info = FlowInfo {
         key,
         connection: key,

@@ -2,13 +2,14 @@
 
 use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathReading, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
+use std::collections::BTreeMap;
 
 pub(crate) const ABOUT: About = About {
     name: "qp-spray",
@@ -49,14 +50,48 @@ impl SchemeCapabilities for QpSprayParameters {
     fn queue_pairs(&self) -> u32 {
         self.qps
     }
+
+    fn can_be_steered(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]
 struct Flow {
     stream: Stream,
+    connection: u64,
     chunks: Chunks,
     tags: Box<[Tag]>,
     tag: Tag,
+}
+
+/// A connection whose chunks an agent spreads.
+#[derive(Debug, Default)]
+struct Steered {
+    /// Shares of the tags; their sum is 1.
+    weights: Vec<f32>,
+    /// What each is owed, in chunks.
+    owed: Vec<f32>,
+    last: Option<usize>,
+    readings: Vec<PathReading>,
+}
+
+impl Steered {
+    /// Weighted round robin: the tag that is owed most sends the next chunk.
+    fn next(&mut self) -> Tag {
+        let mut most = 0;
+        for (tag, weight) in self.weights.iter().enumerate() {
+            self.owed[tag] += weight;
+            if *weight > 0.0 && (self.weights[most] <= 0.0 || self.owed[tag] > self.owed[most]) {
+                most = tag;
+            }
+        }
+        self.owed[most] -= 1.0;
+        if self.last.replace(most).is_some_and(|last| last != most) {
+            self.readings[most].moves += 1;
+        }
+        most as Tag
+    }
 }
 
 #[derive(Debug)]
@@ -64,11 +99,20 @@ pub struct QpSpray {
     parameters: QpSprayParameters,
     host_key: u64,
     flows: Slots<Flow>,
+    steered: BTreeMap<u64, Steered>,
 }
 
 impl QpSpray {
     pub fn new(parameters: QpSprayParameters, seed: u64, host_key: u64) -> Self {
-        QpSpray { parameters, host_key: key(seed, host_key, "qp-spray"), flows: Slots::new() }
+        QpSpray { parameters, host_key: key(seed, host_key, "qp-spray"), flows: Slots::new(), steered: BTreeMap::new() }
+    }
+
+    fn reading(&mut self, slot: u32, tag: Tag) -> Option<&mut PathReading> {
+        if self.steered.is_empty() {
+            return None;
+        }
+        let connection = self.flows.get(slot)?.connection;
+        self.steered.get_mut(&connection)?.readings.get_mut(tag as usize)
     }
 }
 
@@ -78,7 +122,7 @@ impl HostScheme for QpSpray {
         let (mut stream, space) = (Stream::keyed(self.host_key, flow.connection, "ports"), EntropySpace::new(p.values));
         let tags: Box<[Tag]> = (0..p.qps.max(1)).map(|_| space.draw(&mut stream)).collect();
         let chunks = Chunks::new(flow, p.chunk.0, p.outstanding);
-        self.flows.put(slot, Flow { stream, chunks, tag: tags[0], tags });
+        self.flows.put(slot, Flow { stream, connection: flow.connection, chunks, tag: tags[0], tags });
     }
     fn close(&mut self, slot: u32) {
         self.flows.take(slot);
@@ -89,22 +133,62 @@ impl HostScheme for QpSpray {
             if !flow.chunks.may_begin() {
                 return Decision::Wait;
             }
-            flow.tag = flow.tags[(flow.chunks.number() % flow.tags.len() as u64) as usize];
+            flow.tag = match self.steered.get_mut(&flow.connection) {
+                Some(steered) => steered.next(),
+                None => flow.tags[(flow.chunks.number() % flow.tags.len() as u64) as usize],
+            };
             flow.chunks.begin(now, packet.psn);
         }
-        flow.chunks.send(packet.psn, flow.tag)
+        let (tag, decision) = (flow.tag, flow.chunks.send(packet.psn, flow.tag));
+        if let Some(reading) = self.reading(slot, tag) {
+            reading.packets += 1;
+            reading.bytes += u64::from(packet.bytes);
+        }
+        decision
     }
     fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
         if let Some(flow) = self.flows.get(slot) {
             flow.chunks.acknowledged(now, feedback.cumulative);
         }
+        if let Some(reading) = self.reading(slot, feedback.tag) {
+            reading.marks += u64::from(feedback.ecn);
+            if let Some(round_trip) = feedback.rtt {
+                reading.samples += 1;
+                reading.round_trips = reading.round_trips + round_trip;
+            }
+        }
     }
-    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
-        let Some(flow) = self.flows.get(slot).filter(|_| self.parameters.on_timeout == OnTimeout::Move) else { return };
+    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
+        if let Some(reading) = self.reading(slot, tag) {
+            reading.losses += 1;
+        }
+    }
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.on_nack(now, slot, tag);
+        let Some(flow) = self.flows.get(slot) else { return };
+        if self.parameters.on_timeout != OnTimeout::Move || self.steered.contains_key(&flow.connection) {
+            return;
+        }
         let space = EntropySpace::new(self.parameters.values);
         let other = OnTimeout::another(space, &mut flow.stream, flow.tag);
         flow.tags.iter_mut().filter(|tag| **tag == flow.tag).for_each(|tag| *tag = other);
         flow.tag = other;
+    }
+    fn steer(&mut self, connection: u64, weights: &[f32]) -> bool {
+        let sum: f32 = weights.iter().sum();
+        if !sum.is_finite() || sum <= 0.0 || weights.iter().any(|weight| *weight < 0.0) {
+            return false;
+        }
+        let steered = self.steered.entry(connection).or_default();
+        steered.weights = weights.iter().map(|weight| weight / sum).collect();
+        // Fewer tags than before leave the readings of the others.
+        let tags = weights.len().max(steered.readings.len());
+        steered.owed.resize(tags, 0.0);
+        steered.readings.resize(tags, PathReading::default());
+        true
+    }
+    fn readings(&self, connection: u64) -> &[PathReading] {
+        self.steered.get(&connection).map_or(&[], |steered| &steered.readings)
     }
 }
 
@@ -146,5 +230,38 @@ mod tests {
         s.open(Time::ZERO, 0, &FlowInfo { size: 8_192_000, packets: 2000, ..flow(&[8]) });
         assert!((0..4 * 245).all(|psn| ask(&mut s, psn) != Decision::Wait));
         assert_eq!(ask(&mut s, 4 * 245), Decision::Wait);
+    }
+
+    #[test]
+    fn an_agent_sets_the_shares_of_the_tags() {
+        let p = QpSprayParameters { chunk: Bytes(4096), outstanding: 1000, ..Default::default() };
+        let mut s = QpSpray::new(p, 1, 2);
+        assert!(s.steer(42, &[3.0, 0.0, 1.0]) && s.readings(7).is_empty());
+        assert!([&[][..], &[0.0], &[1.0, -0.5], &[f32::NAN]].iter().all(|weights| !s.steer(42, weights)));
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut send = |s: &mut QpSpray, psn| match s.select(Time::ZERO, 0, &Outgoing { psn, ..Outgoing::first(4096) }) {
+            Decision::Send(tag) => tag,
+            other => panic!("{other:?}"),
+        };
+        // Owed after each turn, in quarters: (3, 0, 1) -> 0 sends; (2, 0, 2) -> 0; (1, 0, 3) -> 2; (4, 0, 0) -> 0; again.
+        let tags: Vec<Tag> = (0..8).map(|psn| send(&mut s, psn)).collect();
+        assert_eq!(tags, [0, 0, 2, 0, 0, 0, 2, 0]);
+        s.on_ack(Time::ZERO, 0, &feedback(2, true));
+        s.on_loss(Time::ZERO, 0, 0, crate::Loss::Gap);
+        s.on_loss(Time::ZERO, 0, 0, crate::Loss::Refused);
+        let tag0 = PathReading { packets: 6, bytes: 6 * 4096, losses: 1, moves: 2, ..PathReading::default() };
+        let tag2 = PathReading {
+            packets: 2,
+            bytes: 2 * 4096,
+            samples: 1,
+            round_trips: Time::from_us(10),
+            marks: 1,
+            losses: 0,
+            moves: 2,
+        };
+        assert_eq!(s.readings(42), [tag0, PathReading::default(), tag2]);
+        // One tag alone, with the debts of before.
+        assert!(s.steer(42, &[0.0, 1.0]) && (8..20).all(|psn| send(&mut s, psn) == 1));
+        assert_eq!((s.readings(42).len(), s.readings(42)[1].packets), (3, 12));
     }
 }

@@ -108,6 +108,11 @@ pub trait SchemeCapabilities {
         1
     }
 
+    /// Returns `true` if an agent may spread a host scheme's chunks ([`crate::HostScheme::steer`]).
+    fn can_be_steered(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if a host scheme holds packets back until a switch begins a new flowlet.
     fn holds_for_flowlets(&self) -> bool {
         false

@@ -100,6 +100,38 @@ fn check(of: &Metadata) -> io::Result<usize> {
     Ok(of.len() as usize)
 }
 
+/// Lock of the agent that steers a process, until it is dropped.
+#[derive(Debug)]
+pub struct AgentLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl AgentLock {
+    /// Locks a page for one agent.
+    ///
+    /// # Errors
+    /// Another one steers the process ([`io::ErrorKind::WouldBlock`]), or the lock cannot be created.
+    pub fn take(page: &Path) -> io::Result<Self> {
+        open(page, false)?;
+        let path = lock_of(page);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(open_file(&path, flags, Mode::from_raw_mode(0o600))?);
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(AgentLock { path, _file: file })
+    }
+}
+
+impl Drop for AgentLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn lock_of(page: &Path) -> PathBuf {
+    page.with_file_name(format!(".{}.agent", page.file_name().unwrap_or_default().display()))
+}
+
 /// Removes the file that is open as `file`, unless another one has taken its name.
 fn remove(path: &Path, file: &File) {
     let identity = |of: Metadata| (of.dev(), of.ino());
@@ -107,6 +139,7 @@ fn remove(path: &Path, file: &File) {
         && identity(open) == identity(named)
     {
         let _ = fs::remove_file(path);
+        let _ = fs::remove_file(lock_of(path));
     }
 }
 

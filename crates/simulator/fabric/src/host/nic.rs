@@ -160,6 +160,10 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 }
 
 impl Nics {
+    pub(crate) fn scheme(&mut self, host: HostId, balancer: usize) -> &mut registry::Host {
+        self.schemes[host.at()][balancer].scheme_mut()
+    }
+
     pub(super) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));

@@ -156,6 +156,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
             warmup: Time::ZERO,
         },
         seed: 1,
+        steering: None,
     }
 }
 

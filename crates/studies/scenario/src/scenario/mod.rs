@@ -726,6 +726,7 @@ impl Scenario {
                 warmup: self.run.warmup,
             },
             seed,
+            steering: None,
         };
         bounds::check(&setup, &self.workloads, &self.tree).map_err(|(path, error)| match path.split_once('.') {
             Some((section, key)) => error.maybe_at(self.tree.place_in(section, Some(key))),
