@@ -72,6 +72,19 @@ except ab.ScenarioError as error:
 TRIALS = """
 ab.plot.trials(tuning).save("t.png")
 """
+AGENT = """
+env = ab.Env("tiny", interval="1us")
+_, _ = env.reset(seed=1)
+done = False
+while not done:
+    _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    done = terminated or truncated
+assert info["run"].flows
+try:
+    ab.live(folder=".")
+except ab.ScenarioError as error:
+    assert "no process" in str(error), error
+"""
 PROMISES = {
     "polars": POLARS + "assert sweep.scan().collect().height\n",
     "pandas": PANDAS + ARROW,
@@ -80,8 +93,9 @@ PROMISES = {
     "dask": DASK,
     "slurm": DASK + SLURM,
     "tune": TUNING,
+    "agent": AGENT,
     "notebook": POLARS + PLOTS + TUNING + TRIALS + "import ipykernel\n",
-    "all": POLARS + PANDAS + ARROW + PLOTS + DASK + SLURM + TUNING + TRIALS,
+    "all": POLARS + PANDAS + ARROW + PLOTS + DASK + SLURM + TUNING + TRIALS + AGENT,
 }
 uv = shutil.which("uv")
 

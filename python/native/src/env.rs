@@ -67,6 +67,9 @@ impl Env {
     #[new]
     fn new(scenario: &Scenario, interval: &str, labels: usize) -> PyResult<Self> {
         let interval: Time = interval.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+        if interval == Time::ZERO {
+            return Err(PyValueError::new_err("expected a time above zero"));
+        }
         let (sender, messages) = channel();
         let (answers, theirs) = channel::<Vec<f32>>();
         let stop = Arc::new(AtomicBool::new(false));

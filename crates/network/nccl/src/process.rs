@@ -354,7 +354,7 @@ impl Process {
                     let scheme = self.scheme().name();
                     return Err(wrong(format!("`{scheme}` chooses paths alone; set load_balancer.scheme=\"qp-spray\" first")));
                 }
-                None => return Err(wrong(format!("device {device} has no open connection {connection}"))),
+                None => return Err(wrong(format!("device {device} has no connection {connection}, or its peer has not answered yet"))),
             }
         }
         Ok(())

@@ -124,9 +124,9 @@ impl Endpoint {
         Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts().enumerate().map(of)))
     }
 
-    /// Spreads the chunks of a stream over labels by these weights, from its next chunk on ([`HostScheme::steer`]); `false`: its
-    /// scheme decides alone, or there is no such stream.
-    pub fn steer(&mut self, peer: u32, stream: u32, weights: &[f32]) -> bool {
+    /// Spreads the chunks of a stream over labels by these weights, from its next chunk on ([`HostScheme::steer`]); `None`: the peer
+    /// has not answered yet, `Some(false)`: its scheme decides alone.
+    pub fn steer(&mut self, peer: u32, stream: u32, weights: &[f32]) -> Option<bool> {
         peers::steer(&mut self.state, peer, stream, weights)
     }
 

@@ -17,7 +17,7 @@ use crate::{
     stream::Outgoing,
     watched::Watched,
 };
-use anabranch_lb::{HostScheme, FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, GuidedPaths, HostScheme, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
 use anabranch_transport::{BaseRttShift, Sender};
 use anabranch_units::Time;
@@ -672,9 +672,10 @@ fn stream_key(seed: u64, peer: u32, stream: u32) -> u64 {
     Stream::keyed(seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits()
 }
 
-/// Spreads the chunks of an open stream over labels by these weights; `false`: the scheme decides alone, or there is no such stream.
-pub(super) fn steer(state: &mut State, peer: u32, stream: u32, weights: &[f32]) -> bool {
-    let Some(known) = state.peer(peer).filter(|known| known.streams.contains_key(&stream)) else { return false };
+/// Spreads the chunks of a stream over labels by these weights; `None`: the peer is unknown yet, `Some(false)`: the scheme decides
+/// alone.
+pub(super) fn steer(state: &mut State, peer: u32, stream: u32, weights: &[f32]) -> Option<bool> {
+    let known = state.peer(peer)?;
     let paths = known.paths.len() as u32;
     // Labels of paths with fewer of them come several times.
     let tags = paths * known.paths.iter().map(Vec::len).max().unwrap_or(1) as u32;
@@ -685,7 +686,7 @@ pub(super) fn steer(state: &mut State, peer: u32, stream: u32, weights: &[f32]) 
     };
     let by_tag: Vec<f32> = labels.iter().map(share).collect();
     let key = stream_key(state.settings.seed, peer, stream);
-    state.tags == TagKind::Entropy && state.balancer.scheme_mut().steer(key, &by_tag)
+    Some(state.tags == TagKind::Entropy && state.balancer.scheme_mut().steer(key, &by_tag))
 }
 
 /// Returns the slot of the stream. The peer's round trip is known.

@@ -84,3 +84,26 @@ fn paths_of_a_later_call_hold() {
         pair.nodes[0].close_sender(ends.0).unwrap();
     }
 }
+
+/// Also where labels share paths, as many to one as others have.
+#[test]
+fn an_agent_spreads_chunks_over_labels() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let mut scheme = HostParameters::named("qp-spray").unwrap();
+    scheme.set("chunk", "1000").unwrap();
+    let of = |seed| anabranch_endpoint::Settings { scheme: scheme.clone(), ..settings(seed, 1000, 4) };
+    let mut pair = Pair::new(3, &link, [of(3), of(4)]);
+    let ends = pair.connect(0);
+    assert_eq!(pair.nodes[0].steer(7, &[1.0; 4]), None, "no such connection");
+    carry(&mut pair, ends);
+    let packets = |pair: &mut Pair| -> Vec<u64> { watched(pair).paths.iter().map(|path| path.packets).collect() };
+    let before = packets(&mut pair);
+    let connection = watched(&mut pair).connection;
+    assert_eq!(pair.nodes[0].steer(connection, &[0.0, 3.0, 0.0, 1.0]), Some(true));
+    carry(&mut pair, ends);
+    let sent: Vec<u64> = packets(&mut pair).iter().zip(&before).map(|(now, then)| now - then).collect();
+    // 101 packets, one of the chunk before.
+    assert!(sent[0] + sent[2] <= 1 && sent[1].abs_diff(76) <= 2 && sent[3].abs_diff(25) <= 2, "{sent:?}");
+    pair.nodes[0].change_scheme(HostParameters::named("rr").unwrap());
+    assert_eq!(pair.nodes[0].steer(connection, &[1.0; 4]), Some(false), "it decides alone");
+}
