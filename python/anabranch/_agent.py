@@ -56,7 +56,9 @@ class Env(gymnasium.Env[Array, Array]):
             )
         self.scenario = given
         """The scenario of the episodes, with `qp-spray`."""
-        self._interval, self._labels = interval, labels
+        self._interval = interval
+        self.labels = labels
+        """Labels of a connection."""
         self._run: _native.Env | None = None
         self._seed = given.seed - 1
         self.connections: list[tuple[str, str]] = []
@@ -70,7 +72,7 @@ class Env(gymnasium.Env[Array, Array]):
         self.close()
         scenario = self.scenario.with_({"seed": seed})
         try:
-            run = _native.Env(scenario._native, self._interval, self._labels)
+            run = _native.Env(scenario._native, self._interval, self.labels)
         except ValueError as error:
             raise ScenarioError(f"interval: found {self._interval!r}: {error}", place="interval") from None
         connections, self._flows = run.begins()
@@ -80,7 +82,7 @@ class Env(gymnasium.Env[Array, Array]):
                 place="seed",
             )
         self.connections, self._run, self._begun = connections, run, seed
-        self._before = np.zeros((len(connections), self._labels, len(COLUMNS)))
+        self._before = np.zeros((len(connections), self.labels, len(COLUMNS)))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Starts an episode with this seed of the scenario; without one with that after the last."""
@@ -99,7 +101,7 @@ class Env(gymnasium.Env[Array, Array]):
         """Sets the shares until the next turn."""
         if self._run is None or not self._is_under_way:
             raise ScenarioError("step: no episode is under way; call reset first", place="step")
-        return self._turn(_weights(action, (len(self.connections), self._labels)).tobytes())
+        return self._turn(_weights(action, (len(self.connections), self.labels)).tobytes())
 
     def _turn(self, weights: bytes | None) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         assert self._run is not None

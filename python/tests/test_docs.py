@@ -22,6 +22,7 @@ PAGES = {
     "docs/how-to/sweeps.md": ["polars", "matplotlib", "distributed"],
     "docs/tutorials/python-study.md": ["polars", "matplotlib"],
     "docs/how-to/tuning.md": ["polars", "optuna", "matplotlib"],
+    "docs/how-to/agents.md": ["gymnasium"],
 }
 
 # Commands whose results the blocks of a page read.

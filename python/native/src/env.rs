@@ -106,7 +106,9 @@ impl Env {
     fn begins(&self, py: Python<'_>) -> PyResult<Begins> {
         match self.next(py)? {
             Message::Begins(begins) => Ok(begins),
-            Message::Ended(ended) => Err(ended.err().map_or_else(|| error::unexpected("the run has ended"), error::run)),
+            Message::Ended(ended) => {
+                Err(ended.err().map_or_else(|| error::unexpected("the run has ended"), error::run))
+            }
             Message::Turn(_) => Err(error::unexpected("a turn before the beginning")),
         }
     }
@@ -130,9 +132,10 @@ impl Env {
             Some(Message::Ended(ran)) => Some(Outcome::new(ran.map_err(error::run)?, self.scenario.clone())),
             _ => None,
         };
-        let cells = turn.readings.iter().flat_map(|of| {
-            [of.packets, of.bytes, of.samples, of.round_trips.ps(), of.marks, of.losses, of.moves]
-        });
+        let cells = turn
+            .readings
+            .iter()
+            .flat_map(|of| [of.packets, of.bytes, of.samples, of.round_trips.ps(), of.marks, of.losses, of.moves]);
         let bytes: Vec<u8> = cells.flat_map(u64::to_ne_bytes).collect();
         Ok((turn.now.ps(), PyBytes::new(py, &bytes).unbind(), turn.finished, turn.open_time.ps(), ended))
     }

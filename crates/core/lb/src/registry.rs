@@ -18,7 +18,8 @@ pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
-    PacketView, PathReading, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
+    PacketView, PathReading, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState,
+    host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };

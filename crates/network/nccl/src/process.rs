@@ -352,9 +352,15 @@ impl Process {
                 Some(true) => {}
                 Some(false) => {
                     let scheme = self.scheme().name();
-                    return Err(wrong(format!("`{scheme}` chooses paths alone; set load_balancer.scheme=\"qp-spray\" first")));
+                    return Err(wrong(format!(
+                        "`{scheme}` chooses paths alone; set load_balancer.scheme=\"qp-spray\" first"
+                    )));
                 }
-                None => return Err(wrong(format!("device {device} has no connection {connection}, or its peer has not answered yet"))),
+                None => {
+                    return Err(wrong(format!(
+                        "device {device} has no connection {connection}, or its peer has not answered yet"
+                    )));
+                }
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::common::{self, Pair, settings};
 use anabranch_lb::registry::HostParameters;
+use anabranch_testkit::set_keys;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 use nccl_net_anabranch::{Connecting, Watched};
@@ -90,7 +91,7 @@ fn paths_of_a_later_call_hold() {
 fn an_agent_spreads_chunks_over_labels() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let mut scheme = HostParameters::named("qp-spray").unwrap();
-    scheme.set("chunk", "1000").unwrap();
+    set_keys(scheme.parameters_mut(), "chunk=1000B");
     let of = |seed| anabranch_endpoint::Settings { scheme: scheme.clone(), ..settings(seed, 1000, 4) };
     let mut pair = Pair::new(3, &link, [of(3), of(4)]);
     let ends = pair.connect(0);
