@@ -198,7 +198,7 @@ class Live:
     def steer(self, weights: Array) -> None:
         """
         Sets, per row of `connections` and label, the shares of the chunks from the next one on; a row of zeros means equal shares.
-        The process needs the scheme `qp-spray` (`set`). A request takes up to 10 ms and has room for about 15 connections.
+        The process needs the scheme `qp-spray` (`set`). A request takes up to 10 ms and holds about 15 connections.
         """
         rows = _weights(weights, (len(self.connections), self.labels))
         entries = [

@@ -53,7 +53,7 @@ def test_the_interval_of_equal_shares_does_not_affect_the_run() -> None:
     assert len({run.fingerprint for run in runs if isinstance(run, ab.Run)}) == 1
 
 
-def test_chunks_go_where_the_agent_says() -> None:
+def test_chunks_take_the_shares_of_the_agent() -> None:
     """One label of eight carries all; counts of observations add up to the packets of the rows."""
     import numpy as np
 
@@ -99,7 +99,7 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_a_process_is_read_and_steered_by_one_agent(tmp_path: Path) -> None:
-    """Two ranks on loopback; the sender's chunks go over one label once the agent says so."""
+    """Two ranks on loopback; the sender's chunks go over one label as the agent decides."""
     import numpy as np
 
     program = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target")) / "fast" / "anabranch"

@@ -113,7 +113,7 @@ impl Env {
         }
     }
 
-    /// Answers the turn before, if any, with weights (32-bit floats) and returns the next.
+    /// Replies to the turn before, if any, with weights (32-bit floats) and returns the next.
     fn turn(&self, py: Python<'_>, weights: Option<&[u8]>) -> PyResult<Step> {
         if let Some(weights) = weights {
             let (floats, _) = weights.as_chunks::<4>();
