@@ -193,7 +193,7 @@ pub struct Feedback {
     pub next_psn: u64,
 }
 
-/// What a host knows of a tag of a steered connection ([`HostScheme::steer`]), summed since it is steered.
+/// What a host has measured of a tag of a steered connection ([`HostScheme::steer`]), summed since it is steered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathReading {
     /// Packets sent, retransmissions included.

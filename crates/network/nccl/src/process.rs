@@ -358,7 +358,7 @@ impl Process {
                 }
                 None => {
                     return Err(wrong(format!(
-                        "device {device} has no connection {connection}, or its peer has not answered yet"
+                        "device {device} has no connection {connection}, or its peer has sent no reply yet"
                     )));
                 }
             }

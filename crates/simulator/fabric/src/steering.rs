@@ -1,4 +1,4 @@
-//! A run that an agent steers: between windows it reads what hosts know of their connections and sets shares of tags.
+//! A run that an agent steers: between windows it reads what hosts have measured and sets shares of tags.
 
 use crate::{
     ids::{FlowId, HostId},

@@ -125,7 +125,7 @@ impl Endpoint {
     }
 
     /// Spreads the chunks of a stream over labels by these weights, from its next chunk on ([`HostScheme::steer`]); `None`: the peer
-    /// has not answered yet, `Some(false)`: its scheme decides alone.
+    /// has sent no reply yet, `Some(false)`: its scheme decides alone.
     pub fn steer(&mut self, peer: u32, stream: u32, weights: &[f32]) -> Option<bool> {
         peers::steer(&mut self.state, peer, stream, weights)
     }

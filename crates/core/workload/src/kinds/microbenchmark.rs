@@ -30,6 +30,9 @@ choices! {
         /// Through the gateway: to its hosts and over its other global links, in turn, so the local links into it are
         /// as busy as its outgoing links.
         Through = "through",
+        /// The hosts of the gateway, from hosts of other congested groups: queues are before the gateway's global links in
+        /// and at its hosts.
+        OtherGroups = "other-groups",
     }
 }
 
@@ -153,7 +156,7 @@ impl WorkloadKind for MicrobenchmarkParameters {
         if self.part == Part::Monitored {
             return Ok(traffic);
         }
-        for &group in &congested {
+        for (number, &group) in congested.iter().enumerate() {
             let leaf = gateway(group)?;
             let (mut to, senders): (Vec<u32>, Vec<u32>) =
                 hosts[group as usize].iter().partition(|&&host| view.leaf_of[host as usize] == leaf);
@@ -167,6 +170,16 @@ impl WorkloadKind for MicrobenchmarkParameters {
                             behind.filter(|&&host| Some(view.leaf_of[host as usize]) == beyond && host != from);
                         to.extend(behind.next());
                     }
+                }
+            }
+            let mut senders = senders;
+            if self.background == Background::OtherGroups {
+                // One host in so many of each other group sends to this one: every host sends to one.
+                let turns = congested.len() - 1;
+                senders.clear();
+                for turn in 0..turns {
+                    let other = congested[(number + 1 + turn) % congested.len()];
+                    senders.extend(hosts[other as usize].iter().skip(turn).step_by(turns));
                 }
             }
             // The monitored sender's own link remains free.
@@ -218,6 +231,27 @@ mod tests {
         // Every local link into a gateway carries two flows, one where the monitored one joins.
         assert_eq!(onto.len(), 5 * 3);
         assert!(onto.iter().all(|(&leaf, &flows)| flows == if leaf == monitored.src / 2 { 1 } else { 2 }));
+    }
+
+    #[test]
+    fn long_flows_may_come_from_other_groups() {
+        let p = MicrobenchmarkParameters { background: Background::OtherGroups, ..Default::default() };
+        let made = traffic(&p, &low_diameter(9, true), "").unwrap();
+        let (monitored, long) = (made.flows[0], &made.flows[1..]);
+        let destination = monitored.dst / 8;
+        let gateway = |group: u32| 4 * group + (destination + 9 - group - 1) % 9 % 4;
+        let groups: BTreeSet<u32> = long.iter().map(|flow| flow.src / 8).collect();
+        // Every host of the five congested groups but the monitored one sends once, to the gateway of another.
+        let senders: BTreeSet<u32> = long.iter().map(|flow| flow.src).collect();
+        assert_eq!((groups.len(), senders.len(), long.len()), (5, 5 * 8 - 1, 5 * 8 - 1));
+        assert!(!senders.contains(&monitored.src) && !groups.contains(&destination));
+        for flow in long {
+            let to = flow.dst / 8;
+            assert!(to != flow.src / 8 && groups.contains(&to) && flow.dst / 2 == gateway(to));
+        }
+        // Eight hosts of each group, two to each of the four others.
+        let onto = groups.iter().map(|group| long.iter().filter(|flow| flow.dst / 8 == *group).count());
+        assert!(onto.clone().all(|flows| flows == 8 || flows == 7), "{:?}", onto.collect::<Vec<_>>());
     }
 
     #[test]

@@ -160,8 +160,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         endpoint.change_scheme(now, scheme);
     }
 
-    /// Spreads the chunks of a connection over labels by these weights; `None`: there is no such connection, or its peer has not
-    /// answered yet, `Some(false)`: its scheme decides alone.
+    /// Spreads the chunks of a connection over labels by these weights; `None`: there is no such connection, or its peer has sent
+    /// no reply yet, `Some(false)`: its scheme decides alone.
     pub fn steer(&mut self, connection: u32, weights: &[f32]) -> Option<bool> {
         let of = |sender: &Sender| (sender.peer, sender.channel as u32 + 1);
         let open = self.senders.iter().find(|(_, sender)| sender.connection == connection && sender.error.is_clear());
