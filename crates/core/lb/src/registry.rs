@@ -225,6 +225,7 @@ host_schemes! {
     flicr Flicr FlicrParameters,
     mrc Mrc MrcParameters,
     mp_rdma MpRdma MpRdmaParameters,
+    braid Braid BraidParameters,
     spritz_scout SpritzScout SpritzScoutParameters,
     spritz_spray SpritzSpray SpritzSprayParameters,
     spritz_coarse SpritzCoarse SpritzCoarseParameters,

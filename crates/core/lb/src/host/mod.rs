@@ -1,6 +1,7 @@
 //! Host schemes, one per file.
 
 pub(crate) mod bitmap;
+pub(crate) mod braid;
 pub(crate) mod chunks;
 pub(crate) mod co_prime;
 pub(crate) mod ecmp;
