@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Sweep(sweep::Sweep),
     /// Run the studies of a paper and judge its claims
     Reproduce(reproduce::Reproduce),
+    /// Run every scheme on every ground, beside what its links allow
+    Matrix(reproduce::Matrix),
     /// Compute what no load balancer can beat on a scenario
     Bound(bound::Bound),
     /// Re-run from a manifest and compare fingerprints
@@ -138,6 +140,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Agree(arguments) => agree::agree(&arguments, backends),
         Command::Sweep(arguments) => sweep::sweep(&arguments, backends),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Matrix(arguments) => reproduce::matrix(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),

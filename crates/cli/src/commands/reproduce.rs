@@ -30,9 +30,26 @@ const OUT_OF_REPRODUCE: &str = "Directory for results [default: results/reproduc
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
 pub(crate) struct Reproduce {
-    /// Paper: hopper, hf2t, prime, spritz, mrc, or all
+    /// Paper: hopper, hf2t, prime, spritz, mrc, matrix, or all
     #[arg(value_name = "PAPER", add = complete::papers())]
     pub(crate) paper: String,
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("out", |out| out.help(OUT_OF_REPRODUCE)))]
+pub(crate) struct Matrix {
+    /// Restrict to these schemes [default: all that fit a ground]
+    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',')]
+    pub(crate) schemes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// Selection and execution of studies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
     /// Figure or claim, by its name in `--list` [default: all]
     #[arg(value_name = "FIGURE")]
     pub(crate) figure: Option<String>,
@@ -68,8 +85,16 @@ pub(crate) struct Reproduce {
 }
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let paper = arguments.paper.as_str();
-    let claim_sets = claim_sets(paper, arguments.claims.as_deref())?;
+    perform(claim_sets(&arguments.paper, arguments.how.claims.as_deref())?, &arguments.how)
+}
+
+pub(crate) fn matrix(arguments: &Matrix) -> Result<(), Failure> {
+    let mut sets = claim_sets("matrix", arguments.how.claims.as_deref())?;
+    sets.iter_mut().for_each(|set| set.restrict(&arguments.schemes));
+    perform(sets, &arguments.how)
+}
+
+fn perform(claim_sets: Vec<ClaimSet>, arguments: &How) -> Result<(), Failure> {
     if arguments.list {
         return list(claim_sets, arguments);
     }
@@ -102,14 +127,14 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     Ok(())
 }
 
-fn scale(arguments: &Reproduce) -> Scale {
+fn scale(arguments: &How) -> Scale {
     match arguments.scale {
         StudySize::Quick => Scale::Quick,
         StudySize::Full => Scale::Full,
     }
 }
 
-fn settings(arguments: &Reproduce) -> ReproductionSettings {
+fn settings(arguments: &How) -> ReproductionSettings {
     let again = match arguments.again {
         None => Again::No,
         Some(arguments::Again::Failed) => Again::Failed,
@@ -170,7 +195,7 @@ fn write_docs(
     Ok(())
 }
 
-fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reproduce) -> Result<(), Failure> {
+fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &How) -> Result<(), Failure> {
     let costs = reproduction.costs(output, arguments.any_commit)?;
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
     // The sum of nothing is -0.
@@ -263,7 +288,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &ReproductionOutcome, out
 }
 
 /// Prints studies with their runs, figures and claims; with a figure or `--only`, those it needs. All are checked.
-fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure> {
+fn list(claim_sets: Vec<ClaimSet>, arguments: &How) -> Result<(), Failure> {
     let at = |scale, only: &[String]| Reproduction::new(claim_sets.clone(), scale, arguments.figure.as_deref(), only);
     let full = at(Scale::Full, &arguments.only)?;
     let quick = match at(Scale::Quick, &arguments.only) {

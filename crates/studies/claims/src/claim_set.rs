@@ -2,6 +2,7 @@
 
 use super::{
     Claim, Figure, Reading, SourceFile, Study,
+    matrix::EVERY,
     parse::{Parsed, parse},
 };
 use anabranch_scenario::{Place, ScenarioError, did_you_mean, list};
@@ -24,6 +25,7 @@ pub const PAPERS: &[Paper] = &[
     Paper { name: "prime", title: "PRIME (arXiv 2507.23012)" },
     Paper { name: "spritz", title: "Spritz (path-aware load balancing in low-diameter networks)" },
     Paper { name: "mrc", title: "MRC (arXiv 2605.04333)" },
+    Paper { name: "matrix", title: "Every scheme on every ground (ours)" },
 ];
 
 /// Claim files embedded in the command: paper, file name, text.
@@ -81,6 +83,14 @@ impl ClaimSet {
             files.push(SourceFile { name: path.display().to_string(), text });
         }
         ClaimSet::read(paper, &files)
+    }
+
+    /// Restricts studies of every scheme to some; with none nothing changes.
+    pub fn restrict(&mut self, schemes: &[String]) {
+        let every = |study: &&mut Study| study.schemes.iter().any(|scheme| scheme == EVERY);
+        for study in self.studies.iter_mut().filter(every).filter(|_| !schemes.is_empty()) {
+            study.schemes = schemes.iter().map(|scheme| format!("{EVERY}:{scheme}")).collect();
+        }
     }
 
     /// Adds each reading to the claims that it names.

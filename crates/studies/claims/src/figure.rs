@@ -2,7 +2,7 @@
 
 use super::{
     ALL, ClaimSet, Coordinate, Figure, FigureKind, Filter, Metric, Rows, Scale, SeedStatistic, StudyPlan, at,
-    check_names, coordinates, judge::ratio, rows::BOUND, sig,
+    StudyBound, check_names, coordinates, judge::ratio, matrix, rows::BOUND, sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use anabranch_scenario::{ScenarioError, did_you_mean, list};
@@ -59,7 +59,8 @@ impl<'l> Layout<'l> {
         if let Some(base) = &figure.relative_to {
             let entries: Vec<&str> =
                 self.plans.iter().flat_map(|plan| &plan.sweep.plan.entries).map(String::as_str).collect();
-            if !entries.contains(&base.as_str()) {
+            let bounds = base == BOUND && self.plans.iter().all(|plan| plan.study.bound != StudyBound::No);
+            if !bounds && !entries.contains(&base.as_str()) {
                 let message = format!("`relative_to`: no load balancer `{base}` here; there are {}", list(&entries));
                 return Err(did_you_mean(ScenarioError::new(message), nearest(base, entries)));
             }
@@ -95,6 +96,20 @@ impl<'l> Layout<'l> {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn plans(&self) -> &[&'l StudyPlan] {
+        &self.plans
+    }
+
+    /// Returns the letters of schemes by study, for a matrix.
+    fn letters(&self, rows: &BTreeMap<String, Rows>) -> BTreeMap<(String, String), String> {
+        let of = |plan: &&StudyPlan| {
+            let id = plan.study.id.clone();
+            let letters = rows.get(&id).map(|rows| matrix::letters(self.figure, plan, rows)).unwrap_or_default();
+            letters.into_iter().map(move |(scheme, letters)| ((id.clone(), scheme), letters))
+        };
+        if self.figure.kind == FigureKind::Matrix { self.plans.iter().flat_map(of).collect() } else { BTreeMap::new() }
     }
 
     /// Returns the values of a dimension, in the order they are drawn.
@@ -214,7 +229,7 @@ impl<'l> Layout<'l> {
                 _ => vec![],
             };
         let shape = match figure.kind {
-            FigureKind::Bars => ClaimShape::Bars,
+            FigureKind::Bars | FigureKind::Matrix => ClaimShape::Bars,
             FigureKind::Lines => {
                 ClaimShape::Lines { numbers: if numbers.len() == x_values.len() { numbers } else { vec![] } }
             }
@@ -237,7 +252,13 @@ impl<'l> Layout<'l> {
             panels,
             provenance: format!("Anabranch {}; commit {commits}; {}", anabranch_scenario::machine::VERSION, subtitle),
         };
-        let tables = tables(figure, claim_set, &drawn, &panel_values, metric_is_free, &commits);
+        let letters = self.letters(rows);
+        let letter = |series: usize, x: usize| letters.get(&(x_values[x].clone(), self.values(&figure.series)[series].clone()));
+        let letter = |series, x| letter(series, x).map_or(String::new(), |letters| format!(" {letters}"));
+        let mut tables = tables(figure, claim_set, &drawn, &panel_values, metric_is_free, &commits, &letter);
+        if figure.kind == FigureKind::Matrix {
+            tables += &matrix::notes(self, rows);
+        }
         let csv = drawn.to_csv();
         Some(Shown { figure: drawn, tables, csv, seeds })
     }
@@ -250,6 +271,7 @@ fn tables(
     panel_values: &[String],
     joined: bool,
     commits: &str,
+    letters: &dyn Fn(usize, usize) -> String,
 ) -> String {
     let per_panel = if joined { figure.metrics.len() } else { 1 };
     let shown: Vec<usize> = match figure.kind {
@@ -268,7 +290,7 @@ fn tables(
                 None => "-".into(),
             })
             .collect();
-        if parts.iter().all(|part| part == "-") { "-".into() } else { parts.join(" / ") }
+        if parts.iter().all(|part| part == "-") { "-".into() } else { parts.join(" / ") + &letters(series, x) }
     };
     let mut text = String::new();
     for number in 0..panel_values.len() {

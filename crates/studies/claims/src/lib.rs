@@ -5,6 +5,7 @@ mod claim_set;
 mod docs;
 mod figure;
 mod judge;
+mod matrix;
 mod model;
 mod open;
 mod paper_plan;

@@ -118,6 +118,8 @@ pub enum FigureKind {
     Lines,
     /// Cumulative distribution over flows.
     Cdf,
+    /// Bars, and a table of every scheme on every study with the letters of those that cannot be told apart.
+    Matrix,
 }
 
 /// Number in the paper's figure.

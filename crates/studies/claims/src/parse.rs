@@ -264,7 +264,12 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
     let id = table.id()?;
     let title = table.need("title")?;
     let studies = table.texts("study")?.ok_or_else(|| table.missing("study"))?;
-    let kinds = [("bars", FigureKind::Bars), ("lines", FigureKind::Lines), ("cdf", FigureKind::Cdf)];
+    let kinds = [
+        ("bars", FigureKind::Bars),
+        ("lines", FigureKind::Lines),
+        ("cdf", FigureKind::Cdf),
+        ("matrix", FigureKind::Matrix),
+    ];
     let kind = table.section.choice("kind", &kinds)?.unwrap_or(FigureKind::Bars);
     let metrics = if kind == FigureKind::Cdf {
         distribution(&mut table)?

@@ -1,6 +1,6 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
-use super::{ALL, Filter, Scale, Study, StudyBound, rows::BOUND};
+use super::{ALL, Filter, Scale, Study, StudyBound, matrix, rows::BOUND};
 use anabranch_scenario::{ScenarioError, did_you_mean, library, list, scenario::SkipRule};
 use anabranch_settings::nearest;
 use anabranch_study::{Request, Sweep};
@@ -52,6 +52,11 @@ impl StudyPlan {
             let message = "`run.skip`: a claim is judged from runs that are simulated in full";
             return Err(placed(ScenarioError::new(message).help("leave `run.skip` out of the study")));
         }
+        let asked = schemes.len();
+        let schemes = matrix::expand(schemes, &base).map_err(placed)?;
+        if schemes.is_empty() && asked > 0 {
+            return Ok(None);
+        }
         let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
         let is_sample = base.workloads.iter().any(|workload| workload.kind.name() == "poisson");
         let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
@@ -65,7 +70,7 @@ impl StudyPlan {
             "study" => Some(vec![self.study.id.clone()]),
             // A figure may name the bound as well.
             "scheme" => {
-                let bound = (self.study.bound == StudyBound::All).then(|| BOUND.to_string());
+                let bound = (self.study.bound != StudyBound::No).then(|| BOUND.to_string());
                 Some(self.sweep.plan.entries.iter().cloned().chain(bound).collect())
             }
             "workload" => Some(self.workloads.clone()),

@@ -616,6 +616,19 @@ impl Scenario {
         Ok(used)
     }
 
+    /// Checks that another load balancer fits this scenario on its graph.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    pub fn check_scheme(
+        &self,
+        topology: &anabranch_topology::Topology,
+        scheme: &str,
+    ) -> Result<(), ScenarioError> {
+        let other = self.with_scheme(scheme)?;
+        other.check_balancers(topology, &other.balancers(topology)?)
+    }
+
     fn check_balancers(
         &self,
         topology: &anabranch_topology::Topology,
