@@ -150,3 +150,55 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(changes: &[&str]) -> Scenario {
+        library::load("tiny", &changes.iter().map(ToString::to_string).collect::<Vec<_>>(), None).unwrap()
+    }
+
+    #[test]
+    fn every_scheme_runs_or_says_why_not() {
+        for (changes, runs, not) in [
+            (&[][..], "braid", "spritz-scout"),
+            (&["topology={kind=\"dragonfly\",p=2,a=4,h=2}"], "spritz-scout", "braid"),
+        ] {
+            let scenario = scenario(changes);
+            let (fit, unfit) = schemes_for(&scenario).unwrap();
+            assert!(fit.iter().any(|scheme| scheme == runs), "{fit:?}");
+            let why = unfit.iter().find(|(scheme, _)| scheme == not).map(|(_, why)| why.as_str());
+            assert!(why.is_some_and(|why| why.contains("topology")), "{why:?}");
+            // One name of each, variants with equal weights left out, and nobody is missing.
+            assert!(fit.iter().all(|scheme| scenario.with_scheme(scheme).is_ok() && !scheme.ends_with("-u")));
+            let known: Vec<_> = ALIASES.iter().filter_map(|alias| resolve(alias.name).ok()).collect();
+            for pair in known {
+                let of = |name: &String| resolve(name).is_ok_and(|other| other == pair);
+                let named = fit.iter().chain(unfit.iter().map(|(name, _)| name)).any(of);
+                let uniform = ALIASES.iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
+                assert!(named || uniform);
+            }
+        }
+    }
+
+    #[test]
+    fn some_schemes_are_those_that_fit() {
+        let all = |names: &[&str]| names.iter().map(|name| format!("all:{name}")).collect::<Vec<_>>();
+        let tree = scenario(&[]);
+        assert_eq!(expand(all(&["reps", "spritz-scout", "ecmp"]), &tree).unwrap(), ["ecmp", "reps"]);
+        assert_eq!(expand(all(&["spritz-scout"]), &tree).unwrap(), [""; 0], "the ground is left out");
+        assert_eq!(expand(vec!["mine".into()], &tree).unwrap(), ["mine"]);
+        let error = expand(all(&["brade"]), &tree).unwrap_err();
+        assert!(error.to_string().contains("brade") && error.remedy().unwrap().contains("braid"), "{error}");
+    }
+
+    #[test]
+    fn needs_are_those_of_the_capabilities() {
+        let of = |name: &str| resolve(name).map(|(host, switch)| needs(&host, &switch)).unwrap();
+        assert_eq!(of("ecmp"), "nothing");
+        assert_eq!(of("drill"), "its own switches");
+        assert_eq!(of("prime"), "entropy values that name uplinks, a receiver that takes early packets");
+        assert_eq!(of("hopper"), "probes");
+    }
+}
