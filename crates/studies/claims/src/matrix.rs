@@ -1,5 +1,5 @@
-//! The matrix: every scheme on every ground. A study with `schemes = ["all"]` runs all that fit its scenario; its table says
-//! who cannot be told apart, why others do not run, and what each scheme needs.
+//! The matrix: every scheme on every ground. A study with `schemes = ["all"]` runs all that fit its scenario; its table states
+//! which schemes do not differ, why others do not run, and what each scheme needs.
 
 use super::{Figure, Rows, Study, StudyPlan, figure::Layout, judge::ratio};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, TagKind, resolve};
@@ -8,13 +8,13 @@ use anabranch_settings::nearest;
 use anabranch_statistics::{Pairs, mean};
 use std::collections::BTreeMap;
 
-/// Stands for all schemes in a list of schemes.
+/// All schemes, in a list of schemes.
 pub(crate) const EVERY: &str = "all";
 
 /// Schemes that do not run on a ground, each with the reason.
 type Unfit = Vec<(String, String)>;
 
-/// Returns the schemes that fit a scenario, without other names of the same and variants of which one stands for all (`-u`), and
+/// Returns the schemes that fit a scenario, without other names of the same and variants with uniform weights (`-u`), and
 /// those that do not fit it.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub(crate) fn schemes_for(scenario: &Scenario) -> Result<(Vec<String>, Unfit), S
     Ok((fit, unfit))
 }
 
-/// Replaces [`EVERY`] by the schemes that fit, or by those of them that are named: `all:SCHEME`. None: the ground is left out.
+/// Replaces [`EVERY`] by the schemes that fit, or by those of them that are named: `all:SCHEME`. None: the ground is omitted.
 pub(crate) fn expand(schemes: Vec<String>, scenario: &Scenario) -> Result<Vec<String>, ScenarioError> {
     let named: Vec<&str> = schemes.iter().filter_map(|scheme| scheme.strip_prefix("all:")).collect();
     if let Some(unknown) = named.iter().find(|name| !ALIASES.iter().any(|alias| alias.name == **name)) {
@@ -77,7 +77,7 @@ fn needs(host: &HostParameters, switch: &SwitchParameters) -> String {
     if needs.is_empty() { "nothing".into() } else { needs.join(", ") }
 }
 
-/// Returns the letters of a ground's schemes for the last metric of the figure: two share one if they cannot be told apart (Holm
+/// Returns the letters of a ground's schemes for the last metric of the figure: two share one if they do not differ significantly (Holm
 /// over all pairs of the ground). Empty without enough seeds.
 pub(crate) fn letters(figure: &Figure, plan: &StudyPlan, rows: &Rows) -> BTreeMap<String, String> {
     let none = BTreeMap::new();
@@ -170,7 +170,7 @@ mod tests {
             assert!(fit.iter().any(|scheme| scheme == runs), "{fit:?}");
             let why = unfit.iter().find(|(scheme, _)| scheme == not).map(|(_, why)| why.as_str());
             assert!(why.is_some_and(|why| why.contains("topology")), "{why:?}");
-            // One name of each, variants with equal weights left out, and nobody is missing.
+            // One name of each, no variants with uniform weights, and none is missing.
             assert!(fit.iter().all(|scheme| scenario.with_scheme(scheme).is_ok() && !scheme.ends_with("-u")));
             let known: Vec<_> = ALIASES.iter().filter_map(|alias| resolve(alias.name).ok()).collect();
             for pair in known {
@@ -187,7 +187,7 @@ mod tests {
         let all = |names: &[&str]| names.iter().map(|name| format!("all:{name}")).collect::<Vec<_>>();
         let tree = scenario(&[]);
         assert_eq!(expand(all(&["reps", "spritz-scout", "ecmp"]), &tree).unwrap(), ["ecmp", "reps"]);
-        assert_eq!(expand(all(&["spritz-scout"]), &tree).unwrap(), [""; 0], "the ground is left out");
+        assert_eq!(expand(all(&["spritz-scout"]), &tree).unwrap(), [""; 0], "the ground is omitted");
         assert_eq!(expand(vec!["mine".into()], &tree).unwrap(), ["mine"]);
         let error = expand(all(&["brade"]), &tree).unwrap_err();
         assert!(error.to_string().contains("brade") && error.remedy().unwrap().contains("braid"), "{error}");

@@ -118,7 +118,7 @@ pub enum FigureKind {
     Lines,
     /// Cumulative distribution over flows.
     Cdf,
-    /// Bars, and a table of every scheme on every study with the letters of those that cannot be told apart.
+    /// Bars, and a table of every scheme on every study with letters: those that share one do not differ significantly.
     Matrix,
 }
 

@@ -174,7 +174,7 @@ impl WorkloadKind for MicrobenchmarkParameters {
             }
             let mut senders = senders;
             if self.background == Background::OtherGroups {
-                // One host in so many of each other group sends to this one: every host sends to one.
+                // Hosts of a group take the other groups in turn: every host sends to one.
                 let turns = congested.len() - 1;
                 senders.clear();
                 for turn in 0..turns {
