@@ -53,7 +53,7 @@ pub struct Turn {
     pub is_last: bool,
 }
 
-/// What an agent answers: a weight per connection and tag, as [`Turn::readings`], or `None` to end the run.
+/// Reply of an agent: a weight per connection and tag, as [`Turn::readings`], or `None` to end the run.
 pub type Answer = Option<Vec<f32>>;
 
 /// The agent of a run. It has the first turn before the first event, then one after each interval while events are left.

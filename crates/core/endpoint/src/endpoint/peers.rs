@@ -667,7 +667,7 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     }
 }
 
-/// Returns the number of a stream as its scheme knows it.
+/// Returns the connection number of a stream for its scheme.
 fn stream_key(seed: u64, peer: u32, stream: u32) -> u64 {
     Stream::keyed(seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits()
 }

@@ -143,7 +143,7 @@ pub(super) struct Spread {
 
 /// The mean of marks has this memory, in acknowledgements.
 const MEMORY: f32 = 16.0;
-/// The least share: a path is tried once in so many turns.
+/// The least share: a path is tried once in 64 turns.
 const LEAST: f32 = 1.0 / 64.0;
 /// Share of marks from which clean paths are used again.
 const MARKED: f32 = 1.0 / 64.0;

@@ -185,7 +185,7 @@ impl Sticky {
     }
 
     pub(super) fn on_timeout(&mut self) {
-        // Nothing is in flight as far as anybody can tell.
+        // What was in flight counts as lost.
         (self.moves, self.cumulative) = (true, self.next);
     }
 
