@@ -134,11 +134,12 @@ impl Results<'_> {
             for paper in PAPERS {
                 self.fetch(*paper, scale)?;
             }
+            let with_claims = |paper: &&Paper| !self.claim_sets[paper.name].claims.is_empty();
             let of = |paper: &Paper| {
                 let (result, _, plans) = &self.found[&(paper.name, scale.word())];
                 (*paper, result, plans)
             };
-            return Ok(text::totals_table(&PAPERS.iter().map(of).collect::<Vec<_>>(), scale));
+            return Ok(text::totals_table(&PAPERS.iter().filter(with_claims).map(of).collect::<Vec<_>>(), scale));
         }
         let Some(paper) = PAPERS.iter().find(|paper| paper.name == *name) else {
             let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();

@@ -1,8 +1,8 @@
 //! Figure of a paper drawn from rows: panels with our values and the paper's, and the same as a table.
 
 use super::{
-    ALL, ClaimSet, Coordinate, Figure, FigureKind, Filter, Metric, Rows, Scale, SeedStatistic, StudyPlan, at,
-    StudyBound, check_names, coordinates, judge::ratio, matrix, rows::BOUND, sig,
+    ALL, ClaimSet, Coordinate, Figure, FigureKind, Filter, Metric, Rows, Scale, SeedStatistic, StudyBound, StudyPlan,
+    at, check_names, coordinates, judge::ratio, matrix, rows::BOUND, sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use anabranch_scenario::{ScenarioError, did_you_mean, list};
@@ -253,7 +253,8 @@ impl<'l> Layout<'l> {
             provenance: format!("Anabranch {}; commit {commits}; {}", anabranch_scenario::machine::VERSION, subtitle),
         };
         let letters = self.letters(rows);
-        let letter = |series: usize, x: usize| letters.get(&(x_values[x].clone(), self.values(&figure.series)[series].clone()));
+        let letter =
+            |series: usize, x: usize| letters.get(&(x_values[x].clone(), self.values(&figure.series)[series].clone()));
         let letter = |series, x| letter(series, x).map_or(String::new(), |letters| format!(" {letters}"));
         let mut tables = tables(figure, claim_set, &drawn, &panel_values, metric_is_free, &commits, &letter);
         if figure.kind == FigureKind::Matrix {
@@ -286,6 +287,10 @@ fn tables(
     let cell = |number: usize, series: usize, x: usize| -> String {
         let parts: Vec<String> = (0..per_panel)
             .map(|metric| match &drawn.panels[number * per_panel + metric].marks[series][x] {
+                // The cells of a matrix are narrow: only the ranked metric has its interval, the rows as CSV have all.
+                Some(mark) if figure.kind == FigureKind::Matrix && metric + 1 < per_panel => {
+                    mark_words(&ClaimMark { interval: None, ..mark.clone() }, figure.digits)
+                }
                 Some(mark) => mark_words(mark, figure.digits),
                 None => "-".into(),
             })

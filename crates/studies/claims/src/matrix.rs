@@ -176,7 +176,8 @@ mod tests {
             for pair in known {
                 let of = |name: &String| resolve(name).is_ok_and(|other| other == pair);
                 let named = fit.iter().chain(unfit.iter().map(|(name, _)| name)).any(of);
-                let uniform = ALIASES.iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
+                let uniform =
+                    ALIASES.iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
                 assert!(named || uniform);
             }
         }

@@ -1,8 +1,8 @@
 //! Verdicts as text: CSV for programs, Markdown for the docs.
 
 use super::{
-    Claim, ClaimSet, Detail, Judged, Paper, PaperPlan, PaperResult, ReproductionOutcome, Rows, Scale, StoredRows,
-    StudyPlan, Verdict, csv, sig,
+    Claim, ClaimSet, Detail, Figure, FigureKind, Judged, Paper, PaperPlan, PaperResult, ReproductionOutcome, Rows,
+    Scale, Shown, StoredRows, StudyPlan, Verdict, csv, sig,
 };
 use anabranch_report::{ClaimPage, ClaimRow};
 use anabranch_results::capital;
@@ -121,6 +121,13 @@ pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &Reproduct
                 line(&paper_plan.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
             }
         }
+    }
+    let tables = |(figure, shown): &(Figure, Option<Shown>)| {
+        Some(shown.as_ref()?.tables.clone() + "\n").filter(|_| figure.kind == FigureKind::Matrix)
+    };
+    text.extend(outcome.papers.iter().flat_map(|paper| paper.figures.iter().filter_map(tables)));
+    if outcome.papers.iter().all(|paper| paper.claims.is_empty()) {
+        return text;
     }
     let judged = outcome.papers.iter().flat_map(|paper| paper.claims.iter().map(|(_, judged)| judged));
     text + &format!("\n{} scale: {}\n", scale.word(), totals(judged))

@@ -13,8 +13,8 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 use spread::{Path, Rules, Spread};
-use sticky::{Shared, Sticky};
 use std::collections::BTreeMap;
+use sticky::{Shared, Sticky};
 
 pub(crate) const ABOUT: About = About {
     name: "braid",
@@ -121,7 +121,13 @@ impl Braid {
     /// Creates the scheme of one host.
     pub fn new(parameters: BraidParameters, seed: u64, host_key: u64) -> Self {
         let rules = Rules::new(&parameters);
-        Braid { parameters, rules, host_key: key(seed, host_key, "braid"), flows: Slots::new(), shared: BTreeMap::new() }
+        Braid {
+            parameters,
+            rules,
+            host_key: key(seed, host_key, "braid"),
+            flows: Slots::new(),
+            shared: BTreeMap::new(),
+        }
     }
 
     /// Returns the paths of a flow in the order of their numbers, and of how many planes they are.
@@ -137,8 +143,11 @@ impl Braid {
             let shortest = kept.len();
             kept.append(&mut others);
             let group = |place: usize| u8::from(place >= shortest);
-            let mut paths: Vec<Path> =
-                kept.iter().enumerate().map(|(place, &index)| Path::new(list.tag(index), index, group(place))).collect();
+            let mut paths: Vec<Path> = kept
+                .iter()
+                .enumerate()
+                .map(|(place, &index)| Path::new(list.tag(index), index, group(place)))
+                .collect();
             paths.sort_unstable_by_key(Path::number);
             return (paths, 1);
         }
@@ -156,7 +165,10 @@ impl Braid {
             numbers.sort_unstable();
         }
         let group = |number: u32| if planes > 1 { (number % planes) as u8 } else { 0 };
-        (numbers.into_iter().map(|number| Path::new(encoding.tag(number as u16), number, group(number))).collect(), planes)
+        (
+            numbers.into_iter().map(|number| Path::new(encoding.tag(number as u16), number, group(number))).collect(),
+            planes,
+        )
     }
 
     fn spread(&mut self, slot: u32) -> Option<&mut Spread> {

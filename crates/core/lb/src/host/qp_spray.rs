@@ -239,8 +239,7 @@ mod tests {
         assert!(s.steer(42, &[3.0, 0.0, 1.0]) && s.readings(7).is_empty());
         assert!([&[][..], &[0.0], &[1.0, -0.5], &[f32::NAN]].iter().all(|weights| !s.steer(42, weights)));
         s.open(Time::ZERO, 0, &flow(&[8]));
-        let send = |s: &mut QpSpray, psn| match s.select(Time::ZERO, 0, &Outgoing { psn, ..Outgoing::first(4096) })
-        {
+        let send = |s: &mut QpSpray, psn| match s.select(Time::ZERO, 0, &Outgoing { psn, ..Outgoing::first(4096) }) {
             Decision::Send(tag) => tag,
             other => panic!("{other:?}"),
         };

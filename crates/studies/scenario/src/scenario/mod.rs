@@ -620,11 +620,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The reason why it does not.
-    pub fn check_scheme(
-        &self,
-        topology: &anabranch_topology::Topology,
-        scheme: &str,
-    ) -> Result<(), ScenarioError> {
+    pub fn check_scheme(&self, topology: &anabranch_topology::Topology, scheme: &str) -> Result<(), ScenarioError> {
         let other = self.with_scheme(scheme)?;
         other.check_balancers(topology, &other.balancers(topology)?)
     }

@@ -149,8 +149,21 @@ const LEAST: f32 = 1.0 / 64.0;
 const MARKED: f32 = 1.0 / 64.0;
 
 impl Spread {
-    pub(super) fn new(paths: Vec<Path>, priors: Vec<f32>, flow: &FlowInfo<'_>, rules: Rules, mut stream: Stream) -> Self {
-        let group = |number: usize| Group { prior: priors[number], spent: 0.0, order: vec![], cursor: 0, most: 1.0, scale: 1.0 };
+    pub(super) fn new(
+        paths: Vec<Path>,
+        priors: Vec<f32>,
+        flow: &FlowInfo<'_>,
+        rules: Rules,
+        mut stream: Stream,
+    ) -> Self {
+        let group = |number: usize| Group {
+            prior: priors[number],
+            spent: 0.0,
+            order: vec![],
+            cursor: 0,
+            most: 1.0,
+            scale: 1.0,
+        };
         let mut groups: Vec<Group> = (0..priors.len()).map(group).collect();
         let mut order: Vec<u16> = (0..paths.len() as u16).collect();
         stream.shuffle(&mut order);
@@ -439,7 +452,8 @@ impl Spread {
         }
         self.next_probe = Time::MAX;
         let mut due = None;
-        for (number, path) in self.paths.iter().enumerate().filter(|(_, path)| path.blocked > Time::ZERO && !path.dead) {
+        for (number, path) in self.paths.iter().enumerate().filter(|(_, path)| path.blocked > Time::ZERO && !path.dead)
+        {
             if path.blocked <= now && due.is_none() {
                 due = Some(number);
             } else {

@@ -1,9 +1,6 @@
 //! A flow that keeps a path, since its receiver counts early packets as lost.
 
-use super::{
-    BraidParameters, BraidValues, number_of,
-    spread::Path,
-};
+use super::{BraidParameters, BraidValues, number_of, spread::Path};
 use crate::{Decision, Feedback, FlowInfo, Outgoing, Tag, host::mp_ev::PathEncoding};
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};

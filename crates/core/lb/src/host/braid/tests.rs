@@ -1,7 +1,7 @@
 //! Worked traces of shares, silence, reuse and of flows that keep their path.
 
 use super::*;
-use crate::host::testing::{clean, feedback, flow, guided_flow, four_paths, mark, packet, us};
+use crate::host::testing::{clean, feedback, flow, four_paths, guided_flow, mark, packet, us};
 use proptest::prelude::*;
 
 fn spread(p: BraidParameters, uplinks: &[u32]) -> Braid {
