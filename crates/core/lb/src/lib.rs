@@ -8,12 +8,14 @@ mod hash;
 mod host;
 mod record;
 pub mod registry;
+mod state;
 mod switch;
 #[cfg(test)]
 mod tests;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
-pub use record::{Call, Record, Recorded};
+pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay};
+pub use state::{MAX_STATE, State, StateColumn};
 
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;
@@ -266,6 +268,11 @@ pub trait HostScheme {
     fn readings(&self, _connection: u64) -> &[PathReading] {
         &[]
     }
+    /// Returns the values of the columns that its file declares with `state!`, for the flow in `slot`; `tag` is the path that the
+    /// call before chose or reported on. Only traces and observers call it.
+    fn state(&self, _now: Time, _slot: u32, _tag: Option<Tag>) -> State {
+        State::default()
+    }
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()
@@ -443,6 +450,11 @@ pub trait SwitchScheme {
     fn on_control(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) {}
     /// Handles a timer of [`Effects::wake`].
     fn on_timer(&mut self, _now: Time, _number: u32, _out: &mut Effects) {}
+    /// Returns the values of the columns that its file declares with `state!`, after it has forwarded this packet, which has this
+    /// header now; the default if that was no choice of its own. Only traces call it.
+    fn state(&self, _now: Time, _packet: &PacketView, _header: &SwitchHeader) -> State {
+        State::default()
+    }
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()

@@ -1,136 +1,442 @@
-//! Record of the calls to a host scheme. A fresh scheme with the same seed receives them too and must return the same.
+//! Record of the calls to schemes, with what they returned and the state that each left; [`replay`] repeats those of host
+//! schemes on fresh ones.
 
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, PathReading, Probe, SchemeCounters, Tag, ValueState,
-    registry::{Host, HostParameters},
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPaths, GuidedSwitch, HostScheme, LocalQueues,
+    Loss, Outgoing, PacketView, PathReading, PathSpace, Probe, SchemeCounters, State, SwitchHeader, SwitchScheme, Tag,
+    ValueState,
+    registry::{Host, Switch},
 };
 use anabranch_units::Time;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-/// A call that returns something, or opens a flow.
+/// Copy of a [`FlowInfo`].
 #[derive(Clone, Debug)]
-pub enum Call {
-    /// [`HostScheme::open`]: base round trip, and bandwidth-delay product in packets.
-    Open(Time, u64),
-    /// [`HostScheme::select`].
-    Select(Decision),
-    /// [`HostScheme::poll_probe`].
-    PollProbe(Option<Probe>),
-    /// [`HostScheme::on_probe_reply`], with the round trip.
-    ProbeReply(Time),
+pub struct OpenedFlow {
+    info: FlowInfo<'static>,
+    uplinks: Box<[u32]>,
+    labels: Box<[Tag]>,
+    guided: Option<Arc<GuidedPaths>>,
+    dead: Box<[bool]>,
 }
 
-/// Calls of the schemes of one or several hosts, in order. Clones share one record.
-#[derive(Clone, Debug)]
-pub struct Record {
-    parameters: HostParameters,
-    seed: u64,
-    calls: Arc<Mutex<Vec<Call>>>,
-}
+impl OpenedFlow {
+    fn new(of: &FlowInfo<'_>) -> Self {
+        let PathSpace { uplinks, labels, guided, planes, edge, dead } = of.paths;
+        OpenedFlow {
+            info: FlowInfo { paths: PathSpace { planes, edge, ..PathSpace::default() }, ..*of },
+            uplinks: uplinks.into(),
+            labels: labels.into(),
+            guided: guided.cloned(),
+            dead: dead.into(),
+        }
+    }
 
-impl PartialEq for Record {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.calls, &other.calls)
+    /// Returns the properties of the flow.
+    pub fn info(&self) -> FlowInfo<'_> {
+        let OpenedFlow { info, uplinks, labels, guided, dead } = self;
+        FlowInfo { paths: PathSpace { uplinks, labels, guided: guided.as_ref(), dead, ..info.paths }, ..*info }
     }
 }
 
-impl Eq for Record {}
+/// What a call passed to a scheme, and what it returned.
+#[derive(Clone, Debug)]
+pub enum CallEvent {
+    /// [`HostScheme::open`].
+    Open(Arc<OpenedFlow>),
+    /// [`HostScheme::select`].
+    Select(Outgoing, Decision),
+    /// [`HostScheme::on_ack`].
+    Ack(Feedback),
+    /// [`HostScheme::on_loss`].
+    Loss(Tag, Loss),
+    /// [`HostScheme::on_timeout`].
+    Timeout(Tag),
+    /// [`HostScheme::on_paths_changed`].
+    PathsChanged(Box<[bool]>),
+    /// [`HostScheme::on_ports_changed`].
+    PortsChanged(u32, u32),
+    /// [`HostScheme::poll_probe`].
+    PollProbe(Option<Probe>),
+    /// [`HostScheme::on_probe_reply`]: path, round trip, mark, and `true` if the flow need no longer wait.
+    ProbeReply(Tag, Time, bool, bool),
+    /// [`HostScheme::close`].
+    Close,
+    /// [`SwitchScheme::forward`] or [`SwitchScheme::guide`]: PSN and tag of the packet, and the link that it takes.
+    Forward(u64, Tag, u32),
+}
+
+/// A call of a scheme for a flow.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Time of the call; that of the flow's last call before for [`CallEvent::Close`].
+    pub time: Time,
+    /// Name of the scheme.
+    pub scheme: &'static str,
+    /// Stable key of the host; 0 at switches.
+    pub host: u64,
+    /// Number of the flow.
+    pub flow: u32,
+    /// The call.
+    pub event: CallEvent,
+    /// State of the scheme for this flow after it.
+    pub state: State,
+}
+
+impl Call {
+    /// Returns the word of the call in results.
+    pub fn word(&self) -> &'static str {
+        match &self.event {
+            CallEvent::Open(_) => "open",
+            CallEvent::Select(_, Decision::Send(_)) => "send",
+            CallEvent::Select(_, Decision::SendWithAckRequest(_)) => "send-ack-request",
+            CallEvent::Select(_, Decision::Hold(_)) => "hold",
+            CallEvent::Select(_, Decision::Wait) => "wait",
+            CallEvent::Ack(_) => "ack",
+            CallEvent::Loss(_, Loss::Trimmed) => "trimmed",
+            CallEvent::Loss(_, Loss::TrimmedAtLastHop) => "trimmed-last-hop",
+            CallEvent::Loss(_, Loss::Gap) => "gap",
+            CallEvent::Loss(_, Loss::Refused) => "refused",
+            CallEvent::Timeout(_) => "timeout",
+            CallEvent::PathsChanged(_) => "paths",
+            CallEvent::PortsChanged(..) => "ports",
+            CallEvent::PollProbe(Some(_)) => "probe",
+            CallEvent::PollProbe(None) => "no-probe",
+            CallEvent::ProbeReply(_, Time::MAX, _, false) => "probe-lost",
+            CallEvent::ProbeReply(_, Time::MAX, _, true) => "probe-lost-resume",
+            CallEvent::ProbeReply(_, _, _, false) => "reply",
+            CallEvent::ProbeReply(_, _, _, true) => "reply-resume",
+            CallEvent::Close => "close",
+            CallEvent::Forward(..) => "forward",
+        }
+    }
+
+    /// Returns the path that it chose or reports on.
+    pub fn tag(&self) -> Option<Tag> {
+        match &self.event {
+            CallEvent::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag))
+            | CallEvent::Loss(tag, _)
+            | CallEvent::Timeout(tag)
+            | CallEvent::PollProbe(Some(Probe { tag, .. }))
+            | CallEvent::ProbeReply(tag, ..)
+            | CallEvent::Forward(_, tag, _) => Some(*tag),
+            CallEvent::Ack(feedback) => Some(feedback.tag),
+            _ => None,
+        }
+    }
+
+    /// Returns the packet of a choice.
+    pub fn packet(&self) -> Option<&Outgoing> {
+        if let CallEvent::Select(packet, _) = &self.event { Some(packet) } else { None }
+    }
+
+    /// Returns the contents of an acknowledgement.
+    pub fn feedback(&self) -> Option<&Feedback> {
+        if let CallEvent::Ack(feedback) = &self.event { Some(feedback) } else { None }
+    }
+
+    /// Returns the packet's sequence number.
+    pub fn psn(&self) -> Option<u64> {
+        match &self.event {
+            CallEvent::Forward(psn, ..) => Some(*psn),
+            _ => self.packet().map(|packet| packet.psn).or(self.feedback().map(|feedback| feedback.psn)),
+        }
+    }
+
+    /// Returns the payload bytes of the packet or probe, or those newly acknowledged.
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.event {
+            CallEvent::PollProbe(Some(probe)) => Some(probe.bytes.into()),
+            _ => self.packet().map(|packet| packet.bytes.into()).or(self.feedback().map(|feedback| feedback.bytes)),
+        }
+    }
+
+    /// Returns the round trip that it reports.
+    pub fn rtt(&self) -> Option<Time> {
+        match self.event {
+            CallEvent::ProbeReply(_, rtt, ..) => Some(rtt).filter(|rtt| *rtt < Time::MAX),
+            _ => self.feedback()?.rtt,
+        }
+    }
+
+    /// Returns `true` if it reports a mark.
+    pub fn is_marked(&self) -> bool {
+        matches!(self.event, CallEvent::Ack(Feedback { ecn: true, .. }) | CallEvent::ProbeReply(_, _, true, _))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    rows: Vec<Call>,
+    /// The limit is exceeded: no more are written.
+    full: bool,
+    opened: u32,
+    /// Choice of a switch, until its packet joins a port.
+    choice: Option<(Time, PacketView, &'static str, State)>,
+}
+
+/// Calls of schemes, in order. Clones share one record.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Number of each recorded flow, by its key; `None`: all, numbered as they open.
+    flows: Option<Arc<BTreeMap<u64, u32>>>,
+    calls: Arc<Mutex<Calls>>,
+}
 
 impl Record {
-    /// Creates the record of schemes of this kind with this seed.
-    pub fn of(parameters: &HostParameters, seed: u64) -> Self {
-        Record { parameters: parameters.clone(), seed, calls: Arc::default() }
+    /// Creates the record of the flows with these keys and numbers.
+    pub fn of(flows: impl IntoIterator<Item = (u64, u32)>) -> Self {
+        Record { flows: Some(Arc::new(flows.into_iter().collect())), calls: Arc::default() }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the calls so far and empties the record.
     pub fn take(&self) -> Vec<Call> {
-        std::mem::take(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.calls().rows)
     }
 
-    /// Wraps `scheme`, of the host with the stable key `host`, to record its calls.
-    pub fn wrap(&self, scheme: Host, host: u64) -> Host {
-        let fresh = self.parameters.build(self.seed, host);
-        Host::Recorded(Box::new(Recorded { scheme, fresh, record: self.clone() }))
+    /// Keeps no calls after the first that exceed the limit.
+    pub fn close(&self, limit: u64) {
+        let mut calls = self.calls();
+        calls.full |= calls.rows.len() as u64 > limit;
+    }
+
+    /// Wraps the scheme `name` of the host with the stable key `host` to record its calls.
+    pub fn wrap(&self, scheme: Host, name: &'static str, host: u64) -> Host {
+        let (record, flows, last) = (self.clone(), Vec::new(), Time::ZERO);
+        Host::Recorded(Box::new(Recorded { scheme, name, host, record, flows, last }))
+    }
+
+    /// Wraps the scheme `name` of a switch to record its choices.
+    pub fn wrap_switch(&self, scheme: Switch, name: &'static str) -> Switch {
+        Switch::Recorded(Box::new(RecordedSwitch { scheme, name, record: self.clone() }))
+    }
+
+    /// Writes the last choice of a switch if it was that of the packet `view`, of this flow and PSN, which takes `link` now.
+    pub fn note_forwarded(&self, now: Time, view: &PacketView, (flow, psn): (u32, u64), link: u32) {
+        let mut calls = self.calls();
+        let Some((time, chosen, scheme, state)) = calls.choice.take() else { return };
+        let is_same =
+            (time, chosen.src, chosen.dst, chosen.flow, chosen.tag) == (now, view.src, view.dst, view.flow, view.tag);
+        if is_same && !calls.full && state != State::default() {
+            let event = CallEvent::Forward(psn, view.tag, link);
+            calls.rows.push(Call { time, scheme, host: 0, flow, event, state });
+        }
     }
 }
 
-/// A scheme whose calls are recorded.
-///
-/// # Panics
-/// Every call, if the fresh scheme returns something else.
+/// A host scheme whose calls are recorded.
 #[derive(Debug)]
 pub struct Recorded {
     scheme: Host,
-    fresh: Host,
+    name: &'static str,
+    host: u64,
     record: Record,
+    /// Number of the flow in each slot, if it is recorded.
+    flows: Vec<Option<u32>>,
+    last: Time,
 }
 
 impl Recorded {
-    fn both<T: PartialEq + std::fmt::Debug>(&mut self, mut call: impl FnMut(&mut Host) -> T) -> T {
-        let result = call(&mut self.scheme);
-        assert_eq!(result, call(&mut self.fresh), "a fresh {} returns something else", self.record.parameters.name());
-        result
-    }
-
-    fn write(&self, call: Call) {
-        self.record.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    fn write(&mut self, now: Time, slot: u32, event: impl FnOnce() -> CallEvent) {
+        let Some(flow) = self.flows.get(slot as usize).copied().flatten() else { return };
+        self.last = now;
+        let (scheme, host, state) = (self.name, self.host, State::default());
+        let mut call = Call { time: now, scheme, host, flow, event: event(), state };
+        if !matches!(call.event, CallEvent::Close) {
+            call.state = self.scheme.state(now, slot, call.tag());
+        }
+        let mut calls = self.record.calls();
+        if !calls.full {
+            calls.rows.push(call);
+        }
     }
 }
 
 impl HostScheme for Recorded {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        self.write(Call::Open(flow.base_rtt, flow.bdp_packets));
-        self.both(|scheme| scheme.open(now, slot, flow));
+        let number = match &self.record.flows {
+            Some(flows) => flows.get(&flow.key).copied(),
+            None => {
+                let mut calls = self.record.calls();
+                calls.opened += 1;
+                Some(calls.opened - 1)
+            }
+        };
+        self.flows.resize(self.flows.len().max(slot as usize + 1), None);
+        // A flow whose slot is opened again is closed.
+        self.write(self.last, slot, || CallEvent::Close);
+        self.flows[slot as usize] = number;
+        self.scheme.open(now, slot, flow);
+        self.write(now, slot, || CallEvent::Open(Arc::new(OpenedFlow::new(flow))));
     }
     fn close(&mut self, slot: u32) {
-        self.both(|scheme| scheme.close(slot));
+        self.scheme.close(slot);
+        self.write(self.last, slot, || CallEvent::Close);
+        if let Some(flow) = self.flows.get_mut(slot as usize) {
+            *flow = None;
+        }
     }
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
-        let decision = self.both(|scheme| scheme.select(now, slot, packet));
-        self.write(Call::Select(decision));
+        let decision = self.scheme.select(now, slot, packet);
+        self.write(now, slot, || CallEvent::Select(*packet, decision));
         decision
     }
     fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
-        self.both(|scheme| scheme.on_ack(now, slot, feedback));
+        self.scheme.on_ack(now, slot, feedback);
+        self.write(now, slot, || CallEvent::Ack(*feedback));
     }
     fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
-        self.both(|scheme| scheme.on_loss(now, slot, tag, cause));
+        self.scheme.on_loss(now, slot, tag, cause);
+        self.write(now, slot, || CallEvent::Loss(tag, cause));
     }
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
-        self.both(|scheme| scheme.on_timeout(now, slot, tag));
+        self.scheme.on_timeout(now, slot, tag);
+        self.write(now, slot, || CallEvent::Timeout(tag));
     }
     fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
-        self.both(|scheme| scheme.on_paths_changed(now, slot, dead));
+        self.scheme.on_paths_changed(now, slot, dead);
+        self.write(now, slot, || CallEvent::PathsChanged(dead.into()));
     }
     fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
-        self.both(|scheme| scheme.on_ports_changed(now, slot, local, remote));
+        self.scheme.on_ports_changed(now, slot, local, remote);
+        self.write(now, slot, || CallEvent::PortsChanged(local, remote));
     }
     fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
-        let probe = self.both(|scheme| scheme.poll_probe(now, slot));
-        self.write(Call::PollProbe(probe));
+        let probe = self.scheme.poll_probe(now, slot);
+        self.write(now, slot, || CallEvent::PollProbe(probe));
         probe
     }
     fn probe_at(&self, slot: u32) -> Time {
         self.scheme.probe_at(slot)
     }
     fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
-        self.write(Call::ProbeReply(rtt));
-        self.both(|scheme| scheme.on_probe_reply(now, slot, tag, rtt, ecn))
+        let resumes = self.scheme.on_probe_reply(now, slot, tag, rtt, ecn);
+        self.write(now, slot, || CallEvent::ProbeReply(tag, rtt, ecn, resumes));
+        resumes
     }
     fn record_changes(&mut self, slot: u32) {
-        self.both(|scheme| scheme.record_changes(slot));
+        self.scheme.record_changes(slot);
     }
     fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
-        self.fresh.take_changes(slot, &mut |_, _, _| ());
         self.scheme.take_changes(slot, each);
     }
     fn steer(&mut self, connection: u64, weights: &[f32]) -> bool {
-        self.fresh.steer(connection, weights) | self.scheme.steer(connection, weights)
+        self.scheme.steer(connection, weights)
     }
     fn readings(&self, connection: u64) -> &[PathReading] {
         self.scheme.readings(connection)
     }
+    fn state(&self, now: Time, slot: u32, tag: Option<Tag>) -> State {
+        self.scheme.state(now, slot, tag)
+    }
     fn counters(&self) -> SchemeCounters {
         self.scheme.counters()
     }
+}
+
+/// A switch scheme whose choices are recorded.
+#[derive(Debug)]
+pub struct RecordedSwitch {
+    scheme: Switch,
+    name: &'static str,
+    record: Record,
+}
+
+impl RecordedSwitch {
+    fn note(&self, now: Time, packet: &PacketView, header: &SwitchHeader) {
+        let state = self.scheme.state(now, packet, header);
+        self.record.calls().choice = Some((now, *packet, self.name, state));
+    }
+}
+
+// Out of line, so that they cost nothing where no choice is recorded.
+impl SwitchScheme for RecordedSwitch {
+    #[cold]
+    fn by_labels(&self, tag: Tag, packet: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
+        self.scheme.by_labels(tag, packet, count, uplinks)
+    }
+    #[cold]
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        now: Time,
+        packet: &PacketView,
+        header: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        queues: &mut Q,
+    ) -> u32 {
+        let index = self.scheme.forward(now, packet, header, candidates, queues);
+        self.note(now, packet, header);
+        index
+    }
+    #[cold]
+    fn guide<G: GuidedSwitch>(&mut self, now: Time, packet: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
+        let port = self.scheme.guide(now, packet, header, at);
+        self.note(now, packet, header);
+        port
+    }
+    #[cold]
+    fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
+        self.scheme.deliver(now, packet, header, out)
+    }
+    fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) {
+        self.scheme.on_control(now, packet, header, out);
+    }
+    fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
+        self.scheme.on_timer(now, number, out);
+    }
+    fn counters(&self) -> SchemeCounters {
+        self.scheme.counters()
+    }
+    fn on_routes_changed(&mut self, groups: u32) {
+        self.scheme.on_routes_changed(groups);
+    }
+    fn state(&self, now: Time, packet: &PacketView, header: &SwitchHeader) -> State {
+        self.scheme.state(now, packet, header)
+    }
+}
+
+/// Repeats the calls of host schemes on fresh ones, which `build` creates for the hosts with these keys. Where flows of a host
+/// share state, the calls must be those of all its flows.
+///
+/// # Errors
+/// The first call whose result or state differs.
+pub fn replay(calls: &[Call], build: impl Fn(&'static str, u64) -> Host) -> Result<(), String> {
+    let mut fresh: BTreeMap<(&str, u64), Host> = BTreeMap::new();
+    for call in calls {
+        let Call { time, scheme, host, flow, ref event, .. } = *call;
+        let of = fresh.entry((scheme, host)).or_insert_with(|| build(scheme, host));
+        let repeated = match event {
+            CallEvent::Open(info) => {
+                of.open(time, flow, &info.info());
+                true
+            }
+            CallEvent::Select(packet, decision) => of.select(time, flow, packet) == *decision,
+            CallEvent::PollProbe(probe) => of.poll_probe(time, flow) == *probe,
+            CallEvent::ProbeReply(tag, rtt, ecn, resumes) => {
+                of.on_probe_reply(time, flow, *tag, *rtt, *ecn) == *resumes
+            }
+            other => {
+                match other {
+                    CallEvent::Ack(feedback) => of.on_ack(time, flow, feedback),
+                    CallEvent::Loss(tag, cause) => of.on_loss(time, flow, *tag, *cause),
+                    CallEvent::Timeout(tag) => of.on_timeout(time, flow, *tag),
+                    CallEvent::PathsChanged(dead) => of.on_paths_changed(time, flow, dead),
+                    CallEvent::PortsChanged(local, remote) => of.on_ports_changed(time, flow, *local, *remote),
+                    _ => of.close(flow),
+                }
+                true
+            }
+        };
+        if !repeated || of.state(time, flow, call.tag()) != call.state {
+            return Err(format!("a fresh {scheme} differs at {call:?}"));
+        }
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! A new scheme is one file in `host/` or `switch/` and one line `module X XParameters` here. The file has
 //! - `pub(crate) const ABOUT: About`: name and texts;
+//! - `state!`: the columns of its state in traces, or none;
 //! - `XParameters`, declared with `parameters!`, and its `impl SchemeCapabilities`: limits and capabilities;
 //! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or
 //!   `X::new(parameters, seed, &SwitchInfo)` and `impl SwitchScheme`.
@@ -18,8 +19,8 @@ pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
-    PacketView, PathReading, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState,
-    host,
+    PacketView, PathReading, Probe, Recorded, RecordedSwitch, SchemeCounters, State, StateColumn, SwitchHeader,
+    SwitchInfo, SwitchScheme, Tag, ValueState, host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
@@ -46,6 +47,13 @@ macro_rules! both_sides {
             /// [`SchemeError::Invalid`].
             pub fn check(&self) -> Result<(), SchemeError> {
                 self.capabilities().check().map_err(|invalid| SchemeError::Invalid { scheme: self.name(), invalid })
+            }
+
+            /// Returns the columns of its state; empty: it keeps none.
+            pub fn state(&self) -> &'static [StateColumn] {
+                match self {
+                    $(Self::$scheme(_) => $folder::$module::STATE,)*
+                }
             }
         }
 
@@ -139,6 +147,9 @@ macro_rules! host_schemes {
             }
             fn readings(&self, connection: u64) -> &[PathReading] {
                 match self { $(Self::$scheme(s) => s.readings(connection),)* Self::Recorded(s) => s.readings(connection) }
+    }
+            fn state(&self, now: Time, slot: u32, tag: Option<Tag>) -> State {
+                match self { $(Self::$scheme(s) => s.state(now, slot, tag),)* Self::Recorded(s) => s.state(now, slot, tag) }
             }
             fn counters(&self) -> SchemeCounters {
                 match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
@@ -149,7 +160,13 @@ macro_rules! host_schemes {
 
 macro_rules! switch_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
-        both_sides! { "switch scheme", switch, SwitchParameters, Switch {}: $($module $scheme $of_scheme,)* }
+        both_sides! {
+            "switch scheme", switch, SwitchParameters, Switch {
+                /// Any scheme whose choices are recorded.
+                Recorded(Box<RecordedSwitch>),
+            }:
+            $($module $scheme $of_scheme,)*
+        }
 
         impl SwitchParameters {
             /// Creates the scheme of this switch.
@@ -170,7 +187,7 @@ macro_rules! switch_schemes {
                 candidates: &Candidates<'_>,
                 queues: &mut Q,
             ) -> u32 {
-                match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* }
+                match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* Self::Recorded(s) => s.forward(now, packet, header, candidates, queues) }
             }
             #[inline]
             fn guide<G: GuidedSwitch>(
@@ -180,28 +197,31 @@ macro_rules! switch_schemes {
                 header: &mut SwitchHeader,
                 at: &mut G,
             ) -> u32 {
-                match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* }
+                match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* Self::Recorded(s) => s.guide(now, packet, header, at) }
             }
             #[inline]
             fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
-                match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
+                match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* Self::Recorded(s) => s.deliver(now, packet, header, out) }
             }
             fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) {
-                match self { $(Self::$scheme(s) => s.on_control(now, packet, header, out),)* }
+                match self { $(Self::$scheme(s) => s.on_control(now, packet, header, out),)* Self::Recorded(s) => s.on_control(now, packet, header, out) }
             }
             fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
-                match self { $(Self::$scheme(s) => s.on_timer(now, number, out),)* }
+                match self { $(Self::$scheme(s) => s.on_timer(now, number, out),)* Self::Recorded(s) => s.on_timer(now, number, out) }
+            }
+            fn state(&self, now: Time, packet: &PacketView, header: &SwitchHeader) -> State {
+                match self { $(Self::$scheme(s) => s.state(now, packet, header),)* Self::Recorded(s) => s.state(now, packet, header) }
             }
             fn counters(&self) -> SchemeCounters {
-                match self { $(Self::$scheme(s) => s.counters(),)* }
+                match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
             }
             #[inline]
             fn by_labels(&self, tag: Tag, packet: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.by_labels(tag, packet, count, uplinks),)* }
+                match self { $(Self::$scheme(s) => s.by_labels(tag, packet, count, uplinks),)* Self::Recorded(s) => s.by_labels(tag, packet, count, uplinks) }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {
-                match self { $(Self::$scheme(s) => s.on_routes_changed(groups),)* }
+                match self { $(Self::$scheme(s) => s.on_routes_changed(groups),)* Self::Recorded(s) => s.on_routes_changed(groups) }
             }
         }
     };

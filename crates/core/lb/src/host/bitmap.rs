@@ -5,8 +5,9 @@
 
 use super::Slots;
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -19,6 +20,13 @@ pub(crate) const ABOUT: About = About {
     description: "Entropy values are tried in turn. ECN marks, NACKs and timeouts add to a value's penalty, at most \
         15; a penalised value is skipped, and each packet decrements the first penalty it skips.",
 };
+
+state! {
+    /// Penalty count of the path chosen or reported on.
+    penalty: "";
+    /// Paths with a penalty.
+    penalised_paths: "paths";
+}
 
 const MAX_PENALTY: u32 = 15;
 const MAX_PATHS: u32 = 1 << 16;
@@ -90,6 +98,12 @@ impl Penalties {
         }
     }
 
+    /// Returns the penalty of a tag's path and the number of paths with one.
+    pub(crate) fn state(&self, tag: Option<Tag>) -> (f64, f64) {
+        let penalty = tag.map_or(f64::NAN, |tag| f64::from(self.of[tag as usize & (self.of.len() - 1)]));
+        (penalty, self.of.iter().filter(|penalty| **penalty > 0).count() as f64)
+    }
+
     #[inline]
     pub(crate) fn penalise(&mut self, tag: Tag, by: u32) {
         let index = tag as usize & (self.of.len() - 1);
@@ -139,6 +153,12 @@ impl HostScheme for Bitmap {
     }
     fn on_timeout(&mut self, _now: Time, slot: u32, tag: Tag) {
         self.penalise(slot, tag, self.parameters.timeout);
+    }
+
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let (penalty, penalised_paths) = flow.state(tag);
+        Columns { penalty, penalised_paths }.into()
     }
 }
 

@@ -6,8 +6,9 @@ mod sticky;
 
 use super::{Slots, mp_ev::PathEncoding};
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Loss, Outgoing, Probe, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Loss, Outgoing, Probe, State, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -26,6 +27,17 @@ pub(crate) const ABOUT: About = About {
         Where the receiver takes fewer than `early` packets early, a flow keeps the path with the least open bytes of its host, and \
         moves between flights.",
 };
+
+state! {
+    /// Share of a turn of the path chosen or reported on; with a path kept, none.
+    share: "";
+    /// Mean of the flow's marks over about 16 acknowledgements.
+    mark_share: "";
+    /// Smoothed round trip.
+    round_trip_ps: "ps";
+    /// Paths that are blocked since they gave no reply.
+    blocked_paths: "paths";
+}
 
 choices! {
     /// Paths that entropy values name.
@@ -288,6 +300,17 @@ impl HostScheme for Braid {
 
     fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, _ecn: bool) -> bool {
         self.spread(slot).is_some_and(|spread| rtt < Time::MAX && spread.on_probe_reply(now, tag))
+    }
+
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        match self.flows.peek(slot) {
+            Some(Way::Spread(spread)) => spread.state(tag),
+            Some(Way::Sticky(sticky)) => {
+                let (share, mark_share, blocked_paths) = (f64::NAN, f64::NAN, f64::NAN);
+                Columns { share, mark_share, round_trip_ps: ps(sticky.round_trip()), blocked_paths }.into()
+            }
+            None => State::default(),
+        }
     }
 }
 

@@ -63,6 +63,10 @@ impl Chunks {
         self.open.len() < self.outstanding
     }
 
+    pub(crate) fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
     pub(crate) fn number(&self) -> u64 {
         self.next / self.packets
     }

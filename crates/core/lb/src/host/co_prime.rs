@@ -7,6 +7,7 @@ use super::{
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing,
     registry::{SchemeCapabilities, TagKind},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -20,6 +21,8 @@ pub(crate) const ABOUT: About = About {
         after every pass; congestion signals are ignored. With the same seed a flow sends the same paths as under \
         PRIME until a signal arrives. Needs a switch scheme that reads multi-part entropy values.",
 };
+
+state! {}
 
 parameters! {
     pub struct CoPrimeParameters {}

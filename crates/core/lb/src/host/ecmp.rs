@@ -1,7 +1,7 @@
 //! Flow-level ECMP on the host (specification 3.5): the tag is a keyed hash of the flow's connection.
 
 use super::{OnTimeout, Slots};
-use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::SchemeCapabilities};
+use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::SchemeCapabilities, state::state};
 use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -13,6 +13,8 @@ pub(crate) const ABOUT: About = About {
     description: "All packets of a flow carry the same tag, a hash of its connection, and so take one path. Flows \
         that happen to share a link share it to their end.",
 };
+
+state! {}
 
 parameters! {
     pub struct EcmpParameters {

@@ -5,8 +5,9 @@ use super::{
     guided::{Blocks, Sampler},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Tag, Weights,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, State, Tag, Weights,
     registry::{SchemeCapabilities, TagKind},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -21,6 +22,17 @@ pub(crate) const ABOUT: About = About {
         marked ACKs is checked every base round trip; above a tenth, or at a NACK or a timeout, the next packet \
         draws another path.",
 };
+
+state! {
+    /// Marked ACKs of this round trip.
+    marked_acks: "ACKs";
+    /// ACKs of this round trip.
+    acks: "ACKs";
+    /// 1: the first round trip of the path, whose marks are not heeded.
+    grace: "";
+    /// Start of the round trip.
+    since_ps: "ps";
+}
 
 parameters! {
     pub struct FlicrParameters {
@@ -147,6 +159,12 @@ impl HostScheme for Flicr {
         if flow.current.is_some_and(|index| flow.sampler.is_blocked(&Blocks::default(), index)) {
             flow.current = None;
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let (marked_acks, acks) = (flow.marked.into(), flow.acks.into());
+        Columns { marked_acks, acks, grace: flow.grace.into(), since_ps: ps(flow.since) }.into()
     }
 }
 

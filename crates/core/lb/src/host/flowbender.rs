@@ -6,9 +6,10 @@ use super::{
     first_tag, times,
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -22,6 +23,17 @@ pub(crate) const ABOUT: About = About {
         round trips in a row the flow's tag moves to the next value, without bound or among `range` (`value`). Variant \
         `rtt` counts ACKs whose round trip exceeds `rtt_threshold` instead of marks.",
 };
+
+state! {
+    /// Congested ACKs of this epoch: marked, or late.
+    congested_acks: "ACKs";
+    /// ACKs of this epoch; none is counted at chunk granularity.
+    acks: "ACKs";
+    /// Congested epochs in a row.
+    congested_epochs: "epochs";
+    /// Round trip, or time of a chunk, above which it is late.
+    late_above_ps: "ps";
+}
 
 choices! {
     /// Congestion signal.
@@ -195,6 +207,17 @@ impl HostScheme for FlowBender {
         if let Some(flow) = self.flows.get(slot) {
             flow.bend(self.parameters.value, self.space);
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        Columns {
+            congested_acks: flow.congested.into(),
+            acks: flow.acks.into(),
+            congested_epochs: flow.congested_epochs.into(),
+            late_above_ps: ps(flow.late),
+        }
+        .into()
     }
 }
 

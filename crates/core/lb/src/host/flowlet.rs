@@ -2,9 +2,10 @@
 
 use super::{Slots, first_tag, times};
 use crate::{
-    Decision, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -17,6 +18,13 @@ pub(crate) const ABOUT: About = About {
     description: "A flow keeps its entropy value until it pauses for longer than `gap` base round trips; the next \
         packet draws a new one at random.",
 };
+
+state! {
+    /// Pause after which the next packet draws a path.
+    gap_ps: "ps";
+    /// Time of the last packet.
+    last_ps: "ps";
+}
 
 parameters! {
     pub struct FlowletParameters {
@@ -77,6 +85,11 @@ impl HostScheme for Flowlet {
         }
         flow.last = now;
         Decision::Send(flow.tag)
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let columns = |flow: &Flow| Columns { gap_ps: ps(flow.gap), last_ps: ps(flow.last) }.into();
+        self.flows.peek(slot).map_or_else(State::default, columns)
     }
 }
 

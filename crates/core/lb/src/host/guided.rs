@@ -52,6 +52,12 @@ pub(crate) struct Blocks {
     epoch: u64,
 }
 
+impl Blocks {
+    pub(crate) fn len(&self) -> usize {
+        self.paths.len()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Sampler {
     /// Cumulative weight after each run of paths of equal weight, with the index after the run.
@@ -98,7 +104,7 @@ impl Sampler {
         (self.runs[run].1 - before) / f64::from(self.runs[run].0 - begin)
     }
 
-    fn weight(&self, index: u32) -> f64 {
+    pub(crate) fn weight(&self, index: u32) -> f64 {
         if index == 0 {
             return self.first.1;
         }

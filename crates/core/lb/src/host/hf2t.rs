@@ -3,8 +3,9 @@
 
 use super::{OnTimeout, Slots, times};
 use crate::{
-    Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
+    Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, State, Tag,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::key;
 use anabranch_settings::{About, Auto, Never, choices, parameters};
@@ -19,6 +20,17 @@ pub(crate) const ABOUT: About = About {
         at most `dmax` of it, waits until the timeout has passed. alpha makes short flowlets longer and splits long ones. \
         Works with any flowlet switch; it never changes a path itself.",
 };
+
+state! {
+    /// Gap above which a packet may be held; empty: not known yet. Of the host.
+    threshold_ps: "ps";
+    /// Share of the gaps that were held. Of the host.
+    held_share: "";
+    /// Bytes of the flowlet.
+    flowlet_bytes: "bytes";
+    /// Delay that may still be added to the flow; empty: unlimited.
+    budget_ps: "ps";
+}
 
 choices! {
     /// Source of the threshold T.
@@ -307,6 +319,17 @@ impl HostScheme for Hf2t {
 
     fn counters(&self) -> SchemeCounters {
         self.counters
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        Columns {
+            threshold_ps: self.threshold.map_or(f64::NAN, ps),
+            held_share: self.held / self.offered,
+            flowlet_bytes: flow.length as f64,
+            budget_ps: ps(flow.budget),
+        }
+        .into()
     }
 }
 

@@ -88,6 +88,11 @@ impl History {
         self.listed == self.live
     }
 
+    /// Returns the number of paths that wait.
+    pub(crate) fn listed(&self) -> u16 {
+        self.listed
+    }
+
     /// Returns the sum of the decays so far; it wraps.
     #[inline]
     pub(crate) fn clock(&self) -> u32 {

@@ -7,9 +7,10 @@ use super::{
     first_tag, times,
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
@@ -24,6 +25,29 @@ pub(crate) const ABOUT: About = About {
         the flow moves to the better of the two, if that is below `delta_rtt` of its own. The move is delayed by the \
         extrapolated difference, so that no more packets come early than the receiver takes.",
 };
+
+state! {
+    /// Moving average of the round trip.
+    average_ps: "ps";
+    /// Average above which paths are probed.
+    probe_above_ps: "ps";
+    /// Average above which the flow may move.
+    move_above_ps: "ps";
+    /// Start of the epoch.
+    epoch_ps: "ps";
+    /// 1: paths may be probed in this epoch.
+    may_probe: "";
+    /// 1: the flow may move in this epoch.
+    may_move: "";
+    /// Probes that have no reply yet.
+    open_probes: "probes";
+    /// Shortest round trip of a reply that has not expired; empty: there is none.
+    best_ps: "ps";
+    /// Path of that reply.
+    best_tag: "";
+    /// Time until which packets of a new path are held, a move is pending, or a chunk waits for replies; empty: none of them.
+    held_until_ps: "ps";
+}
 
 choices! {
     /// Probe results that count when a flow may move.
@@ -498,6 +522,32 @@ impl HostScheme for Hopper {
         }
         flow.awaited_until = Time::ZERO;
         awaits
+    }
+
+    fn state(&self, now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let (p, ttl) = (&self.parameters, times(flow.base, self.parameters.ttl_probe));
+        let best = flow
+            .probed
+            .iter()
+            .filter_map(|probed| probed.result.filter(|(_, at)| *at + ttl > now).map(|r| (r.0, probed.tag)));
+        let (best, tag) = best.min().map_or((f64::NAN, f64::NAN), |(rtt, tag)| (ps(rtt), f64::from(tag)));
+        let held = flow.held_until.max(flow.awaited_until).max(flow.pending.map_or(Time::ZERO, |(_, at)| at));
+        let is_open = |probed: &&ProbedPath| probed.result.is_none_or(|(_, at)| at < probed.sent);
+        let base = ps(flow.base);
+        Columns {
+            average_ps: if flow.started { flow.average } else { f64::NAN },
+            probe_above_ps: p.th_probe * base,
+            move_above_ps: p.th_cong * base,
+            epoch_ps: ps(flow.epoch_start),
+            may_probe: flow.may_probe.into(),
+            may_move: flow.may_move.into(),
+            open_probes: flow.probed.iter().filter(is_open).count() as f64,
+            best_ps: best,
+            best_tag: tag,
+            held_until_ps: if held > now { ps(held) } else { f64::NAN },
+        }
+        .into()
     }
 }
 

@@ -7,8 +7,9 @@ use super::{
     recycle::Recycle,
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -21,6 +22,15 @@ pub(crate) const ABOUT: About = About {
     description: "Entropy values of clean ACKs are queued and used again, oldest first; while none is queued, the \
         bitmap scheme picks the next one.",
 };
+
+state! {
+    /// Entropy values that came back unmarked and wait to be used.
+    recycled_values: "values";
+    /// Penalty count of the path chosen or reported on.
+    penalty: "";
+    /// Paths with a penalty.
+    penalised_paths: "paths";
+}
 
 parameters! {
     /// Mixed: recycled entropy values, else the bitmap.
@@ -103,6 +113,12 @@ impl HostScheme for Mixed {
     }
     fn on_timeout(&mut self, _now: Time, slot: u32, tag: Tag) {
         self.penalise(slot, tag, self.parameters.timeout);
+    }
+
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let (penalty, penalised_paths) = flow.penalties.state(tag);
+        Columns { recycled_values: flow.good.len().into(), penalty, penalised_paths }.into()
     }
 }
 

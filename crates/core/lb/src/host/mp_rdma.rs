@@ -9,9 +9,10 @@
 
 use super::{Slots, recycle::Recycle};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -26,6 +27,17 @@ pub(crate) const ABOUT: About = About {
         `late` packets behind the newest sends nothing on its path. Its window is congestion_control = \"dctcp\" with \
         quick_adapt = false, fast_increase = false and late = 32, its receiver acknowledges every packet (ack_every = 1).",
 };
+
+state! {
+    /// Packets that acknowledgements have clocked and that have not been sent, each on the path of its acknowledgement.
+    clocked_packets: "packets";
+    /// Path of the last acknowledgement that was neither late nor marked; empty: there is none.
+    last_tag: "";
+    /// 1: the next marked acknowledgement sends no packet.
+    half: "";
+    /// Highest PSN acknowledged.
+    newest_psn: "";
+}
 
 parameters! {
     pub struct MpRdmaParameters {
@@ -117,6 +129,17 @@ impl HostScheme for MpRdma {
         flow.last = Some(feedback.tag);
         // Of packets acknowledged together only the path of one is known.
         (0..feedback.packets.max(1)).for_each(|_| flow.clock.push(feedback.tag));
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        Columns {
+            clocked_packets: flow.clock.len().into(),
+            last_tag: flow.last.map_or(f64::NAN, f64::from),
+            half: flow.half.into(),
+            newest_psn: flow.newest as f64,
+        }
+        .into()
     }
 }
 

@@ -6,8 +6,9 @@ mod rotation;
 
 use super::{Slots, mp_ev::PathEncoding, times};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, Tag, ValueState,
+    Decision, Feedback, FlowInfo, HostScheme, Loss, Outgoing, Probe, State, Tag, ValueState,
     registry::{Invalid, SchemeCapabilities, TagKind},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, OnceOr, RotationOr, choices, parameters};
@@ -25,6 +26,17 @@ pub(crate) const ABOUT: About = About {
         and it returns as a backup after three probes with replies. `min_active` values stay, regardless of losses. Trims at \
         the last hop, round trips and reordering change nothing.",
 };
+
+state! {
+    /// Entropy values that are good, backups included.
+    good_values: "values";
+    /// Values that are skipped for congestion.
+    skipped_values: "values";
+    /// Values withdrawn after losses.
+    withdrawn_values: "values";
+    /// Values denied by a controller.
+    denied_values: "values";
+}
 
 choices! {
     /// Kind of the entropy values.
@@ -381,6 +393,18 @@ impl HostScheme for Mrc {
         if let Some(changes) = self.flows.get(slot).and_then(|flow| flow.rotation.changes().as_mut()) {
             changes.drain(..).for_each(|(at, tag, state)| each(at, tag, state));
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let of = |state| flow.rotation.count(state) as f64;
+        Columns {
+            good_values: of(ValueState::Good),
+            skipped_values: of(ValueState::Skipped),
+            withdrawn_values: of(ValueState::Withdrawn),
+            denied_values: of(ValueState::Denied),
+        }
+        .into()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -17,6 +18,8 @@ pub(crate) const ABOUT: About = About {
     description: "Every packet takes a random path: the host writes a random entropy value and the switches hash it. \
         Mode `round-robin-masked` runs through all values in an order that changes at every wrap.",
 };
+
+state! {}
 
 choices! {
     /// Selection of the next entropy value.

@@ -2,9 +2,10 @@
 
 use super::{Slots, first_tag};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -17,6 +18,17 @@ pub(crate) const ABOUT: About = About {
     description: "A round trip is congested if more than the share `k` of its acknowledged bytes was ECN-marked. \
         After more than `n` such rounds in a row the flow draws a new entropy value, at most once per `min_wait`.",
 };
+
+state! {
+    /// Marked bytes of this round.
+    marked_bytes: "bytes";
+    /// Bytes acknowledged in this round.
+    acked_bytes: "bytes";
+    /// Congested rounds in a row.
+    congested_rounds: "rounds";
+    /// Earliest time of the next move.
+    next_move_ps: "ps";
+}
 
 parameters! {
     pub struct PlbParameters {
@@ -112,6 +124,17 @@ impl HostScheme for Plb {
         if self.parameters.timeout_moves && now >= flow.next_move {
             flow.move_on(now, self.parameters.min_wait, self.space);
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        Columns {
+            marked_bytes: flow.marked as f64,
+            acked_bytes: flow.delivered as f64,
+            congested_rounds: flow.congested_rounds.into(),
+            next_move_ps: ps(flow.next_move),
+        }
+        .into()
     }
 }
 

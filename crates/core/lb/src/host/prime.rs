@@ -22,8 +22,9 @@ use super::{
     mp_ev::{Generator, MAX_PATHS, PathEncoding},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, State, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
@@ -41,6 +42,15 @@ pub(crate) const ABOUT: About = About {
         is used. With more hosts than uplinks, where every path is congested, it needs decay_on = \"drained\": penalties \
         counted in packets sent outlast the queues. Needs a switch scheme that reads multi-part entropy values.",
 };
+
+state! {
+    /// Penalty that is left on the path chosen or reported on.
+    penalty_packets: "packets";
+    /// Paths that are passed over for their penalties; with `history = "part"`, values of parts.
+    skipped_paths: "paths";
+    /// Packets until the history takes effect.
+    blind_packets: "packets";
+}
 
 choices! {
     /// Event that lets penalties decay.
@@ -348,6 +358,22 @@ impl HostScheme for Prime {
         if let Some(context) = self.of(slot) {
             context.set_dead(named(dead), &rules);
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        let context = match self.parameters.scope {
+            Scope::Flow => Some(slot),
+            _ => self.shared_by.peek(slot).map(|shared| shared.0),
+        };
+        let Some(context) = context.and_then(|number| self.contexts.peek(number)) else { return State::default() };
+        let is_guided = self.parameters.values == PrimeValues::Guided;
+        let tag = tag.map(|tag| if is_guided { GuidedPaths::index(tag) } else { tag });
+        Columns {
+            penalty_packets: tag.and_then(|tag| context.penalty(tag)).map_or(f64::NAN, f64::from),
+            skipped_paths: context.skipped().into(),
+            blind_packets: context.blind() as f64,
+        }
+        .into()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathReading, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathReading, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -19,6 +20,13 @@ pub(crate) const ABOUT: About = About {
         are in flight. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of \
         order; RoCE retransmits for it. Channels of a collective are queue pairs with sequence numbers of their own.",
 };
+
+state! {
+    /// Chunks begun.
+    chunks: "chunks";
+    /// Chunks in flight.
+    open_chunks: "chunks";
+}
 
 parameters! {
     pub struct QpSprayParameters {
@@ -189,6 +197,11 @@ impl HostScheme for QpSpray {
     }
     fn readings(&self, connection: u64) -> &[PathReading] {
         self.steered.get(&connection).map_or(&[], |steered| &steered.readings)
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        Columns { chunks: flow.chunks.number() as f64, open_chunks: flow.chunks.in_flight() as f64 }.into()
     }
 }
 

@@ -15,6 +15,9 @@ impl Recycle {
         let room = room.clamp(8, 1 << 16).next_power_of_two() as usize;
         Recycle { ring: vec![0; room].into(), front: 0, len: 0 }
     }
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
     #[inline]
     pub(crate) fn push(&mut self, tag: Tag) {
         if (self.len as usize) < self.ring.len() {

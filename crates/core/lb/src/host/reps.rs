@@ -5,6 +5,7 @@ use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -18,6 +19,17 @@ pub(crate) const ABOUT: About = About {
         without one a random value explores. A timeout freezes the buffer, whose values are then repeated until \
         10 ms have passed. Variant `legacy` is an unlimited queue without freezing.",
 };
+
+state! {
+    /// Entropy values in the buffer that may be used.
+    fresh_values: "values";
+    /// Entropy values in the buffer.
+    values: "values";
+    /// End of the freeze; empty: the buffer is not frozen.
+    frozen_until_ps: "ps";
+    /// Packets left that explore.
+    explore_packets: "packets";
+}
 
 choices! {
     /// Version of REPS.
@@ -246,6 +258,25 @@ impl HostScheme for Reps {
         if failure && circular.frozen_until.is_none() {
             circular.frozen_until = Some(now.saturating_add(FREEZE_TIME));
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, _tag: Option<Tag>) -> crate::State {
+        let Some(flow) = self.flows.peek(slot) else { return crate::State::default() };
+        let columns = match &flow.state {
+            State::Circular(of) => Columns {
+                fresh_values: of.fresh.into(),
+                values: of.count.into(),
+                frozen_until_ps: of.frozen_until.map_or(f64::NAN, ps),
+                explore_packets: of.explore as f64,
+            },
+            State::Legacy { good, first, .. } => Columns {
+                fresh_values: good.len().into(),
+                values: good.len().into(),
+                frozen_until_ps: f64::NAN,
+                explore_packets: *first as f64,
+            },
+        };
+        columns.into()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -17,6 +18,8 @@ pub(crate) const ABOUT: About = About {
     description: "Every packet carries the next entropy value of a counter that starts at random for each flow. \
         The switches hash the values, so with few values some paths get several and others none.",
 };
+
+state! {}
 
 parameters! {
     pub struct RoundRobinParameters {

@@ -6,7 +6,8 @@ use super::{
     spritz_scout::SpritzScoutParameters,
 };
 use crate::{
-    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Tag, Weights, registry::Invalid,
+    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, State, Tag, Weights, registry::Invalid,
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::choices;
@@ -76,6 +77,23 @@ pub struct Rules {
     pub(crate) coarse: Option<(Categories, Entropy)>,
     /// Keys of all three; those that a scheme lacks have no effect.
     pub(crate) of: SpritzScoutParameters,
+}
+
+state! {
+    /// Good paths in the buffer.
+    good_paths: "paths";
+    /// First of them; empty: there is none.
+    front_tag: "";
+    /// Packets since the last that explored.
+    packets: "packets";
+    /// Share of marked ACKs, a moving average.
+    marked_share: "";
+    /// Marks of the path chosen or reported on, since it was last good; Scout counts them.
+    marks: "marks";
+    /// Weight of the fastest path in draws.
+    fastest_weight: "";
+    /// Paths blocked after a timeout.
+    blocked_paths: "paths";
 }
 
 /// Weight of a new ACK in the share of marked ACKs, and ACKs of a flow before that share takes effect. Ours: not given.
@@ -420,6 +438,23 @@ impl HostScheme for Spritz {
             good.paths.retain(|entry| !dead.get(*entry as usize >> 16).copied().unwrap_or(false));
             flow.sampler.set_dead(dead);
         }
+    }
+
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        let Some(flow) = self.flows.peek(slot) else { return State::default() };
+        let good = &self.buffers[flow.good as usize];
+        let blocks = flow.shared_blocks.map_or(&flow.own_blocks, |number| &self.blocks[number as usize]);
+        let marks = |tag| flow.marks.get(flow.paths.entry_of(tag) as usize >> 16).copied().unwrap_or(0).into();
+        Columns {
+            good_paths: good.paths.len() as f64,
+            front_tag: good.paths.first().map_or(f64::NAN, |front| f64::from(*front)),
+            packets: flow.packets.into(),
+            marked_share: flow.marked,
+            marks: tag.map_or(f64::NAN, marks),
+            fastest_weight: flow.sampler.weight(0),
+            blocked_paths: blocks.len() as f64,
+        }
+        .into()
     }
 }
 

@@ -67,6 +67,7 @@ impl From<SpritzCoarseParameters> for Rules {
     }
 }
 
+pub(crate) use super::spritz::STATE;
 pub(crate) type SpritzCoarse = Spritz;
 
 #[cfg(test)]

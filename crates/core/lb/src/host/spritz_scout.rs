@@ -65,6 +65,7 @@ impl From<SpritzScoutParameters> for Rules {
     }
 }
 
+pub(crate) use super::spritz::STATE;
 pub(crate) type SpritzScout = Spritz;
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ impl From<SpritzSprayParameters> for Rules {
     }
 }
 
+pub(crate) use super::spritz::STATE;
 pub(crate) type SpritzSpray = Spritz;
 
 #[cfg(test)]

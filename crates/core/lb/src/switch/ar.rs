@@ -4,9 +4,10 @@
 //! packet, so flows keep their ports and their downstream collisions persist.
 
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, LocalQueues, PacketView, State, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
@@ -19,6 +20,11 @@ pub(crate) const ABOUT: About = About {
     description: "Every data packet takes the next hop whose queue at this switch is the shortest, by levels of its \
         filling or exactly; equal queues are drawn among at random. It cannot see congestion further on.",
 };
+
+state! {
+    /// Next hops with the shortest queue, or in the lowest level, of which one was drawn.
+    equal_hops: "links";
+}
 
 choices! {
     /// Comparison of queues.
@@ -123,6 +129,13 @@ impl SwitchScheme for Ar {
         match self.shortest[..] {
             [only] => only,
             _ => self.shortest[self.stream.below(self.shortest.len() as u64) as usize],
+        }
+    }
+
+    fn state(&self, _now: Time, packet: &PacketView, _header: &SwitchHeader) -> State {
+        match packet.control {
+            true => State::default(),
+            false => Columns { equal_hops: self.shortest.len() as f64 }.into(),
         }
     }
 }

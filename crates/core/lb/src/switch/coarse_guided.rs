@@ -4,6 +4,7 @@ use crate::{
     Category, GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{ecmp_hash, reduce},
     registry::{PacketScope, SchemeCapabilities, TagKind},
+    state::state,
     switch::course::Course,
 };
 use anabranch_random::key;
@@ -19,6 +20,8 @@ pub(crate) const ABOUT: About = About {
         switches takes the ECMP table of that category and hashes flow and entropy within it; then the tag is cleared, and \
         default tables apply. Needs no list of paths at the endpoints.",
 };
+
+state! {}
 
 choices! {
     /// Switches that choose within a category.

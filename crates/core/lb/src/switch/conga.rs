@@ -2,9 +2,11 @@
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
-    Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, State, SwitchHeader, SwitchInfo,
+    SwitchScheme,
     hash::{self, Hasher},
     registry::{Invalid, PacketScope, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -18,6 +20,21 @@ pub(crate) const ABOUT: About = About {
         on its path; the receiver's leaf stores it per path and returns it with traffic in the other direction. A \
         new flowlet compares max(local, remote) over `candidates` paths.",
 };
+
+state! {
+    /// Path of the flowlet, from the sender's leaf.
+    path: "";
+    /// Congestion of that path as the receiver's leaf reported it, 0 to 7; empty: no report, or an old one.
+    reported: "";
+    /// Congestion of the link here.
+    local: "";
+    /// Least congestion of the paths that the receiver's leaf reported.
+    least_reported: "";
+    /// Paths whose reports are not old.
+    reported_paths: "paths";
+    /// Flowlets that this leaf has begun.
+    flowlets: "flowlets";
+}
 
 parameters! {
     pub struct CongaParameters {
@@ -255,6 +272,24 @@ impl SwitchScheme for Conga {
 
     fn counters(&self) -> SchemeCounters {
         SchemeCounters { flowlets: self.count, ..SchemeCounters::default() }
+    }
+
+    fn state(&self, now: Time, packet: &PacketView, header: &SwitchHeader) -> State {
+        if packet.control || packet.src_leaf != self.number || packet.src_leaf == packet.dst_leaf {
+            return State::default();
+        }
+        let table = self.to_leaf.get(packet.dst_leaf as usize).map_or(&[][..], Vec::as_slice);
+        let reports = || table.iter().filter_map(|metric| self.fresh(*metric, now));
+        let of = |metric: Option<u32>| metric.map_or(f64::NAN, f64::from);
+        Columns {
+            path: header.0[PATH].into(),
+            reported: of(table.get(header.0[PATH] as usize).and_then(|metric| self.fresh(*metric, now))),
+            local: header.0[CE].into(),
+            least_reported: of(reports().min()),
+            reported_paths: reports().count() as f64,
+            flowlets: self.count as f64,
+        }
+        .into()
     }
 }
 

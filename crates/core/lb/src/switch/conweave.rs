@@ -6,9 +6,11 @@
 
 use super::leaf::{FlowEntry, FlowKey, FlowTable, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
-    Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, State, SwitchHeader, SwitchInfo,
+    SwitchScheme,
     hash::{self, Hasher},
     registry::{PacketScope, SchemeCapabilities},
+    state::{ps, state},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -23,6 +25,19 @@ pub(crate) const ABOUT: About = About {
         path that has not been reported congested. The receiver's leaf keeps early packets of the new path in a queue \
         until the last packet of the old one has passed. Needs a congestion control that does not read round trips.",
 };
+
+state! {
+    /// Path of the flow, from the sender's leaf, after this packet.
+    path: "";
+    /// Epoch of the flow.
+    epoch: "";
+    /// 1: it has been moved in this epoch, and the reply to the TAIL is out.
+    phase: "";
+    /// Time by which a reply must be back; empty: none is out.
+    deadline_ps: "ps";
+    /// Paths to leaves that are not chosen for congestion.
+    paused_paths: "paths";
+}
 
 parameters! {
     pub struct ConweaveParameters {
@@ -377,6 +392,20 @@ impl SwitchScheme for Conweave {
 
     fn counters(&self) -> SchemeCounters {
         self.counters
+    }
+
+    fn state(&self, now: Time, packet: &PacketView, _header: &SwitchHeader) -> State {
+        let own = !packet.control && packet.src_leaf == self.number && packet.src_leaf != packet.dst_leaf;
+        let Some(flow) = self.sources.peek(FlowKey::of(packet, false)).filter(|_| own) else { return State::default() };
+        let to_leaf = self.paused.iter().filter(|((leaf, _), until)| *leaf == packet.dst_leaf && **until > now);
+        Columns {
+            path: flow.path.into(),
+            epoch: flow.epoch.into(),
+            phase: flow.phase.into(),
+            deadline_ps: flow.deadline.map_or(f64::NAN, ps),
+            paused_paths: to_leaf.count() as f64,
+        }
+        .into()
     }
 }
 

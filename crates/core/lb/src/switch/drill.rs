@@ -4,9 +4,10 @@
 //! independently of it, and remembered ones win ties.
 
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, LocalQueues, PacketView, State, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -19,6 +20,15 @@ pub(crate) const ABOUT: About = About {
     description: "For every data packet the switch samples `d` random next hops and the `m` best of the last \
         decision for the same set of next hops, and takes the one with the shortest queue.",
 };
+
+state! {
+    /// Queue of the next hop chosen, with the packet in transmission.
+    shortest_bytes: "bytes";
+    /// Longest queue among those compared.
+    longest_bytes: "bytes";
+    /// Queues compared.
+    compared: "queues";
+}
 
 parameters! {
     pub struct DrillParameters {
@@ -132,6 +142,14 @@ impl SwitchScheme for Drill {
         if !self.per_host {
             self.memory.resize(self.m * groups as usize, NONE);
         }
+    }
+
+    fn state(&self, _now: Time, packet: &PacketView, _header: &SwitchHeader) -> State {
+        let (Some(first), Some(last), false) = (self.sample.first(), self.sample.last(), packet.control) else {
+            return State::default();
+        };
+        let compared = self.sample.len() as f64;
+        Columns { shortest_bytes: first.0 as f64, longest_bytes: last.0 as f64, compared }.into()
     }
 }
 

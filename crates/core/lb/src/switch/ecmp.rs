@@ -4,6 +4,7 @@ use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
     hash::{self, Hasher},
     registry::SchemeCapabilities,
+    state::state,
 };
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -15,6 +16,8 @@ pub(crate) const ABOUT: About = About {
     description: "The next hop is a hash of source, destination, flow and path tag, keyed by the switch. Hosts steer \
         it by the entropy value they write into the tag.",
 };
+
+state! {}
 
 parameters! {
     pub struct EcmpParameters {}

@@ -4,6 +4,7 @@ use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
     hash::{ecmp_hash, reduce},
     registry::{SchemeCapabilities, TagKind},
+    state::state,
 };
 use anabranch_random::key;
 use anabranch_settings::{About, choices, parameters};
@@ -19,6 +20,8 @@ pub(crate) const ABOUT: About = About {
         exclude them (remap = \"skip\"), or their packets are hashed over the live ones and hosts are not notified \
         (remap = \"hash\": resilient ECMP), or tables never change, and a dead uplink loses its packets (remap = \"static\").",
 };
+
+state! {}
 
 choices! {
     /// Meaning of an index if uplinks have failed.

@@ -86,6 +86,10 @@ impl<T: FlowEntry> FlowTable<T> {
         self.entries.get_mut(&key)
     }
 
+    pub(crate) fn peek(&self, key: FlowKey) -> Option<&T> {
+        self.entries.get(&key)
+    }
+
     pub(crate) fn insert(&mut self, key: FlowKey, entry: T, now: Time) -> &mut T {
         if self.entries.len() >= self.sweep_at {
             let after = self.forget_after;

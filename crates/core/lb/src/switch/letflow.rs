@@ -2,9 +2,10 @@
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
-    Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, LocalQueues, PacketView, SchemeCounters, State, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -20,6 +21,13 @@ pub(crate) const ABOUT: About = About {
     description: "The leaf stores per flow its path and last packet. After a pause longer than `flowlet_timeout` the \
         flow gets a new path, uniformly at random. Acknowledgements and traffic within the rack take plain hash ECMP.",
 };
+
+state! {
+    /// Path of the flowlet, from the sender's leaf.
+    path: "";
+    /// Flowlets that this leaf has begun.
+    flowlets: "flowlets";
+}
 
 parameters! {
     pub struct LetflowParameters {
@@ -104,6 +112,13 @@ impl SwitchScheme for Letflow {
 
     fn counters(&self) -> SchemeCounters {
         SchemeCounters { flowlets: self.count, ..SchemeCounters::default() }
+    }
+
+    fn state(&self, _now: Time, packet: &PacketView, header: &SwitchHeader) -> State {
+        if packet.control || packet.src_leaf != self.number || packet.src_leaf == packet.dst_leaf {
+            return State::default();
+        }
+        Columns { path: header.0[PATH].into(), flowlets: self.count as f64 }.into()
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{PacketScope, SchemeCapabilities},
+    state::state,
 };
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -17,6 +18,8 @@ pub(crate) const ABOUT: About = About {
     description: "Every packet takes the one default path of its pair of switches. Best where traffic is uniform; one \
         global link carries all traffic between two groups of a Dragonfly.",
 };
+
+state! {}
 
 parameters! {
     pub struct MinimalParameters {}

@@ -4,6 +4,7 @@ use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
     registry::SchemeCapabilities,
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -16,6 +17,8 @@ pub(crate) const ABOUT: About = About {
     description: "Every data packet takes a next hop drawn uniformly at random by the switch itself; hosts need not \
         vary their tags.",
 };
+
+state! {}
 
 parameters! {
     pub struct RandomParameters {}

@@ -4,6 +4,7 @@ use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
     registry::SchemeCapabilities,
+    state::state,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -15,6 +16,8 @@ pub(crate) const ABOUT: About = About {
     source: "ours; round robin of Dixit et al., INFOCOM 2013",
     description: "Each set of next hops has a counter, and every data packet takes the next one in turn.",
 };
+
+state! {}
 
 parameters! {
     pub struct RoundRobinParameters {}

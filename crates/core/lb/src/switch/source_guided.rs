@@ -5,6 +5,7 @@ use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
     hash::ecmp_hash,
     registry::{PacketScope, SchemeCapabilities, TagKind},
+    state::state,
     switch::course::Course,
 };
 use anabranch_random::key;
@@ -20,6 +21,8 @@ pub(crate) const ABOUT: About = About {
         flicr) select the path. For all others (ecmp, ops, reps, ...) the first switch hashes flow and entropy value to \
         one of the paths of the pair, with the probabilities of `weights`.",
 };
+
+state! {}
 
 parameters! {
     pub struct SourceGuidedParameters {

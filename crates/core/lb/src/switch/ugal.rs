@@ -6,6 +6,7 @@ use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
     GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{PacketScope, SchemeCapabilities},
+    state::state,
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
@@ -19,6 +20,8 @@ pub(crate) const ABOUT: About = About {
     description: "q_min * h_min <= q_val * h_val takes the minimal path, else the Valiant path that was drawn. The aliases \
         are ugal-l (queues of the switch's own ports) and ugal-g (queues along both paths, from snapshots: an oracle).",
 };
+
+state! {}
 
 choices! {
     /// Queues that the switch can read.

@@ -6,6 +6,7 @@
 use crate::{
     GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{PacketScope, SchemeCapabilities},
+    state::state,
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
@@ -20,6 +21,8 @@ pub(crate) const ABOUT: About = About {
         \"port\" every port of the first switch is equally likely, so that its own global links are taken more often \
         than those of its neighbours; with \"switch\" all global links of the group are.",
 };
+
+state! {}
 
 choices! {
     /// Draw of the first switch of a Dragonfly for a packet that leaves its group.

@@ -1,10 +1,11 @@
 //! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Loss, Outgoing,
-    PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
+    Call, Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Loss,
+    MAX_STATE, Outgoing, PacketView, PathSpace, Record, StateColumn, SwitchHeader, SwitchInfo, SwitchScheme,
     host::testing::flow,
     registry::{Host, HostParameters, PacketScope, SchemeCapabilities, SwitchParameters, TagKind},
+    replay,
     switch::testing::{LEAF, Queues, data},
 };
 use anabranch_units::Time;
@@ -168,6 +169,17 @@ fn play(host: &mut Host, of: &dyn SchemeCapabilities, events: &[Event]) -> (Vec<
     (decisions, sent)
 }
 
+/// Returns the calls of a host whose slots are open throughout.
+fn recorded(parameters: &HostParameters, seed: u64, events: &[Event]) -> Vec<Call> {
+    let opened = (0..SLOTS).map(|slot| Event::Open { slot, shape: 3, key: slot.into(), dead: 0 });
+    let events: Vec<Event> =
+        opened.chain(events.iter().filter(|event| !matches!(event, Event::Close { .. })).cloned()).collect();
+    let record = Record::default();
+    let mut host = record.wrap(parameters.build(seed, 1), parameters.name(), 1);
+    play(&mut host, parameters.capabilities(), &events);
+    record.take()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
@@ -199,6 +211,19 @@ proptest! {
         }
     }
 
+    /// A fresh scheme repeats the recorded calls, and no scheme has values beside the columns that it declares.
+    #[test]
+    fn records(events in prop::collection::vec(event(), 1..300), seed: u64) {
+        for about in HostParameters::ALL {
+            for parameters in super::variants::<HostParameters>(about.name) {
+                let calls = recorded(&parameters, seed, &events);
+                prop_assert_eq!(replay(&calls, |_, host| parameters.build(seed, host)), Ok(()));
+                let beside = |call: &Call| (parameters.state().len()..MAX_STATE).any(|at| call.state.get(at).is_some());
+                prop_assert!(!calls.iter().any(beside), "{}", about.name);
+            }
+        }
+    }
+
     #[test]
     fn switches(
         packets in prop::collection::vec((any::<u64>(), any::<u32>(), any::<bool>(), 0u32..3, 2u32..9), 1..200),
@@ -211,7 +236,7 @@ proptest! {
             let parameters = SwitchParameters::named(about.name).unwrap();
             let run = || {
                 let mut switch = parameters.build(seed, &info);
-                let mut chosen = Vec::new();
+                let (mut chosen, mut seen) = (Vec::new(), parameters.state().is_empty());
                 for (i, &(flow, tag, control, group, count)) in packets.iter().enumerate() {
                     if i == 100 {
                         switch.on_routes_changed(3);
@@ -221,11 +246,16 @@ proptest! {
                     let candidates = Candidates { count, group, position: positions, port: positions, uplinks: 8 };
                     let mut header = SwitchHeader::default();
                     let mut queues = Queues::new(&lengths);
-                    let index = switch.forward(Time::from_us(i as u64), &packet, &mut header, &candidates, &mut queues);
+                    let now = Time::from_us(i as u64);
+                    let index = switch.forward(now, &packet, &mut header, &candidates, &mut queues);
                     assert!(index < count, "{}: {index} of {count}", about.name);
+                    let state = switch.state(now, &packet, &header);
+                    assert!((parameters.state().len()..MAX_STATE).all(|at| state.get(at).is_none()), "{}", about.name);
+                    seen |= control || state.get(0).is_some();
                     assert!(queues.reads.iter().all(|&reads| reads <= 1), "{}: a queue read twice", about.name);
                     chosen.push(index);
                 }
+                assert!(seen, "{} declares a state that it does not have", about.name);
                 chosen
             };
             prop_assert_eq!(run(), run(), "{}", about.name);
@@ -285,20 +315,28 @@ proptest! {
     }
 }
 
-/// Random events do lead to probes and their replies, so the tests above cover a scheme that probes (at least Hopper).
+/// Random events reach probes and replies, so that the tests above cover a scheme that probes (at least Hopper), and every
+/// column of every scheme.
 #[test]
-fn random_events_reach_the_probes() {
+fn random_events_reach_probes_and_columns() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let lists = prop::collection::vec(event(), 200..300);
-    let mut probing = std::collections::BTreeSet::new();
+    let (mut probing, mut known) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     for _ in 0..100 {
         let events = lists.new_tree(&mut runner).unwrap().current();
-        for parameters in HostParameters::each() {
-            let mut host = parameters.build(1, 1);
-            if play(&mut host, parameters.capabilities(), &events).1 > 0 {
+        for parameters in HostParameters::ALL.iter().flat_map(|about| super::variants::<HostParameters>(about.name)) {
+            let calls = recorded(&parameters, 1, &events);
+            if calls.iter().any(|call| call.word() == "probe") {
                 probing.insert(parameters.name());
             }
+            let columns = (0..parameters.state().len()).filter(|at| calls.iter().any(|c| c.state.get(*at).is_some()));
+            known.extend(columns.map(|at| (parameters.name(), at)));
         }
     }
     assert!(probing.contains("hopper"), "{probing:?}");
+    for parameters in HostParameters::each() {
+        for (at, StateColumn { name, .. }) in parameters.state().iter().enumerate() {
+            assert!(known.contains(&(parameters.name(), at)), "{}: nothing in `{name}`", parameters.name());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A flow whose packets are spread: a cursor per group of paths, on which a path has its share of turns.
 
-use super::{BraidParameters, BraidValues, number_of};
-use crate::{Feedback, FlowInfo, Outgoing, Tag, host::mp_ev::PathEncoding};
+use super::{BraidParameters, BraidValues, Columns, number_of};
+use crate::{Feedback, FlowInfo, Outgoing, State, Tag, host::mp_ev::PathEncoding, state::ps};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 
@@ -472,6 +472,12 @@ impl Spread {
         let blocked = !self.has_usable();
         self.unblock(now, path);
         blocked
+    }
+
+    pub(super) fn state(&self, tag: Option<Tag>) -> State {
+        let share = tag.and_then(|tag| self.find(tag)).map_or(f64::NAN, |path| self.paths[path].share.into());
+        let (mark_share, blocked_paths) = (self.marks.into(), self.blocked.into());
+        Columns { share, mark_share, round_trip_ps: ps(self.round_trip), blocked_paths }.into()
     }
 
     #[cfg(test)]

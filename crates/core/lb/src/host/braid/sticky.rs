@@ -86,6 +86,10 @@ impl Sticky {
         sticky
     }
 
+    pub(super) fn round_trip(&self) -> Time {
+        self.round_trip
+    }
+
     pub(super) fn shared(&self) -> u32 {
         self.shared
     }

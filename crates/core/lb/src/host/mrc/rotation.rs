@@ -120,6 +120,11 @@ impl Rotation {
         }
     }
 
+    /// Returns the number of values in this state.
+    pub(super) fn count(&self, state: State) -> usize {
+        self.paths.iter().filter(|path| path.state == state).count()
+    }
+
     pub(super) fn withdrawn(&self) -> u32 {
         self.withdrawn
     }

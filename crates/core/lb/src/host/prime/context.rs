@@ -190,6 +190,25 @@ impl Context {
         }
     }
 
+    /// Returns the penalty that is left on a path; with a history per part, the largest of its parts.
+    pub(super) fn penalty(&self, tag: Tag) -> Option<u32> {
+        let path = self.generator.encoding().path(tag)?;
+        Some(self.parts.as_ref().map_or_else(|| self.history.penalty(path), |parts| parts.penalty(path)))
+    }
+
+    /// Returns the number of paths, or of values of parts, that are passed over; none before the history takes effect.
+    pub(super) fn skipped(&self) -> u32 {
+        match &self.parts {
+            _ if self.blind > 0 => 0,
+            Some(parts) => parts.listed(),
+            None => self.history.listed().into(),
+        }
+    }
+
+    pub(super) fn blind(&self) -> u64 {
+        self.blind
+    }
+
     fn note_sent(&mut self, path: u16) {
         match (&mut self.tuner, &self.parts) {
             (Some(tuner), Some(parts)) => {

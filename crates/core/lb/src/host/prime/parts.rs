@@ -86,6 +86,16 @@ impl PartHistory {
         }
     }
 
+    /// Returns the penalty of the most penalised value of a path.
+    pub(super) fn penalty(&self, path: u16) -> u32 {
+        let values = self.histories.iter().enumerate();
+        values.map(|(part, history)| history.penalty(self.shape.value(path, part))).max().unwrap_or(0)
+    }
+
+    pub(super) fn listed(&self) -> u32 {
+        self.histories.iter().map(|history| u32::from(history.listed())).sum()
+    }
+
     /// Sets the permutation to the paths that are alive and, if `heeded`, without penalty.
     pub(super) fn apply(&self, generator: &mut Generator, heeded: bool) {
         for path in 0..self.shape.paths() as u16 {
@@ -131,12 +141,8 @@ impl PartHistory {
     #[cold]
     fn least(&mut self) -> Pick {
         let paths = self.shape.paths() as u16;
-        let penalty = |path: u16| {
-            let values = self.histories.iter().enumerate();
-            values.map(|(part, history)| history.penalty(self.shape.value(path, part))).max().unwrap_or(0)
-        };
         let order = (self.next..paths).chain(0..self.next).filter(|&path| !self.is_dead(path));
-        let path = order.min_by_key(|&path| penalty(path)).unwrap_or(0);
+        let path = order.min_by_key(|&path| self.penalty(path)).unwrap_or(0);
         self.next = (path + 1) % paths;
         Pick { path, tag: self.shape.tag(path) }
     }
