@@ -1,8 +1,5 @@
 use crate::{FabricParameters, MarkingParameters, PortSelector, Steering};
-use anabranch_lb::{
-    Record,
-    registry::{HostParameters, SwitchParameters, TagKind},
-};
+use anabranch_lb::registry::{HostParameters, SwitchParameters, TagKind};
 use anabranch_settings::Each;
 use anabranch_topology::{Fault, LinkId, Topology};
 use anabranch_transport::TransportParameters;
@@ -51,14 +48,14 @@ pub struct Measure {
     pub attribution: bool,
     /// Flows whose packets are traced.
     pub trace_flows: Vec<u32>,
-    /// Maximum rows of the trace; later ones are omitted.
+    /// Records the calls of the schemes of these flows and the states that they leave.
+    pub trace_scheme: bool,
+    /// Maximum rows of the trace, and of the calls of schemes; later ones are omitted.
     pub trace_limit: u64,
     /// Links whose packets are captured.
     pub capture_links: Vec<LinkId>,
     /// Maximum packets of a capture; a run with more is an error.
     pub capture_limit: u64,
-    /// Record of the calls of host schemes; `None`: disabled.
-    pub record: Option<Record>,
 }
 
 /// Limits of a run.

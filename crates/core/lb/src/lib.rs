@@ -73,7 +73,7 @@ pub struct PathSpace<'a> {
 }
 
 /// A packet that is about to be sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// Packet sequence number, from 0.
     pub psn: u64,
@@ -175,7 +175,7 @@ impl std::ops::AddAssign for SchemeCounters {
 }
 
 /// Contents of an acknowledgement for a host scheme.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// Tag of the packet that triggered the acknowledgement.
     pub tag: Tag,

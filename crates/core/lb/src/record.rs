@@ -23,6 +23,16 @@ pub struct OpenedFlow {
     dead: Box<[bool]>,
 }
 
+impl PartialEq for OpenedFlow {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |flow: &Self| (flow.info.key, flow.info.src, flow.info.dst, flow.info.base_rtt, flow.info.bdp_packets);
+        of(self) == of(other)
+            && (&self.uplinks, &self.labels, &self.dead) == (&other.uplinks, &other.labels, &other.dead)
+    }
+}
+
+impl Eq for OpenedFlow {}
+
 impl OpenedFlow {
     fn new(of: &FlowInfo<'_>) -> Self {
         let PathSpace { uplinks, labels, guided, planes, edge, dead } = of.paths;
@@ -43,7 +53,7 @@ impl OpenedFlow {
 }
 
 /// What a call passed to a scheme, and what it returned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallEvent {
     /// [`HostScheme::open`].
     Open(Arc<OpenedFlow>),
@@ -70,7 +80,7 @@ pub enum CallEvent {
 }
 
 /// A call of a scheme for a flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Time of the call; that of the flow's last call before for [`CallEvent::Close`].
     pub time: Time,
@@ -218,14 +228,15 @@ impl Record {
         Switch::Recorded(Box::new(RecordedSwitch { scheme, name, record: self.clone() }))
     }
 
-    /// Writes the last choice of a switch if it was that of the packet `view`, of this flow and PSN, which takes `link` now.
-    pub fn note_forwarded(&self, now: Time, view: &PacketView, (flow, psn): (u32, u64), link: u32) {
+    /// Writes the last choice of a switch, if it was made now for a packet of this source, destination and key at switches, as
+    /// that of a flow.
+    pub fn note_forwarded(&self, now: Time, of: (u32, u32, u64), flow: u32, event: CallEvent) {
         let mut calls = self.calls();
         let Some((time, chosen, scheme, state)) = calls.choice.take() else { return };
-        let is_same =
-            (time, chosen.src, chosen.dst, chosen.flow, chosen.tag) == (now, view.src, view.dst, view.flow, view.tag);
-        if is_same && !calls.full && state != State::default() {
-            let event = CallEvent::Forward(psn, view.tag, link);
+        if (time, chosen.src, chosen.dst, chosen.flow) == (now, of.0, of.1, of.2)
+            && !calls.full
+            && state != State::default()
+        {
             calls.rows.push(Call { time, scheme, host: 0, flow, event, state });
         }
     }

@@ -23,7 +23,7 @@ pub use result::{RunResult, RunRows};
 pub use run_metrics::{Balance, Conservation, CounterMeasures, Counters, RunMetrics};
 pub use scale_up::{GpuPortStats, GpuRow};
 pub use series::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, SchemeSeries};
-pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
+pub use watched::{Capture, CapturedPacket, PacketKind, SchemeRow, TraceEvent, TraceRow, Watched};
 
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! Traces of flows and captures of links, packet by packet.
 
+use anabranch_lb::{Call, CallEvent};
 use anabranch_units::Time;
 
 /// Kind of a packet.
@@ -127,6 +128,23 @@ pub struct TraceRow {
     pub retransmission: bool,
 }
 
+/// A call of a scheme for a traced flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemeRow {
+    /// Index of the link of the sending host, or of the link that a switch chose.
+    pub link: u32,
+    /// The call.
+    pub call: Call,
+}
+
+impl SchemeRow {
+    /// Returns `true` if a file has the row: a request for a probe that gave none counts only without another call at its time.
+    pub fn is_written(&self, before: Option<&SchemeRow>) -> bool {
+        let follows = before.is_some_and(|before| (before.call.time, before.link) == (self.call.time, self.link));
+        !matches!(self.call.event, CallEvent::PollProbe(None)) || !follows
+    }
+}
+
 /// A packet transmitted over a captured link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
@@ -178,6 +196,19 @@ pub struct Watched {
     pub trace: Vec<TraceRow>,
     /// The trace reached its maximum number of rows before the end of the run.
     pub trace_cut: bool,
+    /// Calls of the schemes of traced flows, on request: by time, those of a host in their order.
+    pub schemes: Vec<SchemeRow>,
+    /// They reached that number before the end of the run.
+    pub schemes_cut: bool,
     /// Captures of links.
     pub captures: Vec<Capture>,
+}
+
+impl Watched {
+    /// Returns the end of a trace, or of the calls of schemes, that reached its maximum number of rows.
+    pub fn cut_at(&self) -> Option<Time> {
+        let trace = self.trace.last().filter(|_| self.trace_cut).map(|row| row.time);
+        let schemes = self.schemes.last().filter(|_| self.schemes_cut).map(|row| row.call.time);
+        trace.into_iter().chain(schemes).min()
+    }
 }

@@ -67,10 +67,11 @@ impl<'a> Partition<'a> {
         }
         let mut cx = Ctx::new(plan, shared, arena, me, sampling::series(plan, me));
         let triggers = Triggers::new(&mut cx);
+        let record = cx.ports.queues.watch.record.clone();
         let mut partition = Partition {
             cx,
-            hosts: Hosts::new(plan, me),
-            switches: Switches::new(plan, me),
+            hosts: Hosts::new(plan, me, record.as_ref()),
+            switches: Switches::new(plan, me, record.as_ref()),
             scale_up: ScaleUp::new(plan),
             triggers,
             cells,

@@ -115,7 +115,6 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         ("measure.attribution", of.attribution),
         ("measure.trace_flows", !of.trace_flows.is_empty()),
         ("a capture", !of.capture_links.is_empty()),
-        ("a record of schemes", of.record.is_some()),
     ];
     let Some((what, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked) else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(

@@ -128,7 +128,7 @@ declared! {
         pub window_to_s: Option<f64> => "real", "s", "its end";
         #[serde(default)]
         pub trace_cut_s: Option<f64> => "real", "s",
-            "end of a trace that reached measure.trace_limit rows; null if it is complete";
+            "end of a trace, or of the calls of schemes, that reached measure.trace_limit rows; null if it is complete";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub datapath: Option<String> => "text", "", "datapath of real packets; absent where simulated";
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -386,7 +386,6 @@ impl Summary {
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
         let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
         let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
-        let cut = result.watched.trace_cut;
         let is_measured = |index: usize| meta.workloads.get(index).is_some_and(|workload| workload.measured);
         let mut summary = Summary {
             scenario: meta.scenario.clone(),
@@ -443,7 +442,7 @@ impl Summary {
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
             window_to_s: result.window.as_ref().map(|window| window.to.as_seconds()),
-            trace_cut_s: cut.then(|| result.watched.trace.last().map(|row| row.time.as_seconds())).flatten(),
+            trace_cut_s: result.watched.cut_at().map(Time::as_seconds),
             offered_load: above_capacity(result, meta),
         };
         summary.counters.packets_per_ack = summary.packets_per_ack();

@@ -94,8 +94,8 @@ impl Endpoint {
 
     /// Records the inputs and outputs of its scheme; call before anything is sent.
     pub fn record(&mut self, record: &Record) {
-        let scheme = self.state.settings.scheme.build(self.state.settings.seed, self.state.settings.host_key);
-        self.state.balancer = Balancer::new(record.wrap(scheme, self.state.settings.host_key));
+        let Settings { scheme, seed, host_key, .. } = &self.state.settings;
+        self.state.balancer = Balancer::new(record.wrap(scheme.build(*seed, *host_key), scheme.name(), *host_key));
     }
 
     /// Begins all streams with these numbers, at both endpoints, for tests of numbers that others reach in years.

@@ -1,8 +1,8 @@
-//! The choices of a scheme follow from its inputs and seed alone: a fresh scheme ([`Record`]) makes the same choices.
+//! The choices of a scheme follow from its inputs and seed alone: a fresh scheme ([`replay`]) makes the same choices.
 
 use crate::common::{Pair, uet};
 use anabranch_endpoint::{Endpoint, Event, Settings, header};
-use anabranch_lb::{Record, registry::HostParameters};
+use anabranch_lb::{Record, registry::HostParameters, replay};
 use anabranch_units::{Rate, Time};
 use anabranch_wire::{Datapath, Driver, memory::Link, udp::UdpPath};
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ fn settings(scheme: &str) -> Settings {
 fn over_memory() {
     for scheme in HostParameters::ALL {
         let settings = settings(scheme.name);
-        let record = Record::of(&settings.scheme, settings.seed);
+        let record = Record::default();
         let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
         (link.queue, link.mark_above, link.loss) = (30_000, 10_000, 2_000);
         let mut pair = Pair::new(1, &link, [settings.clone(), settings.clone()]);
@@ -36,8 +36,9 @@ fn over_memory() {
             pair.send(0, 0, vec![3u8; 500_000]);
         }
         assert!(pair.run(Time::from_us(10_000_000), &mut |pair| pair.sent[0].len() == 4), "{}", scheme.name);
-        let answers = record.take().len();
-        assert!(answers >= 2000, "{}: {answers} answers for 2000 packets", scheme.name);
+        let calls = record.take();
+        assert!(calls.len() >= 2000, "{}: {} calls for 2000 packets", scheme.name, calls.len());
+        assert_eq!(replay(&calls, |_, host| settings.scheme.build(settings.seed, host)), Ok(()));
     }
 }
 
@@ -45,7 +46,7 @@ fn over_memory() {
 fn over_udp() {
     for scheme in HostParameters::ALL {
         let settings = Settings { rate: Rate::gbps(1), ..settings(scheme.name) };
-        let record = Record::of(&settings.scheme, settings.seed);
+        let record = Record::default();
         let driver = |settings: &Settings| {
             let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), 8, 8).unwrap();
             Driver::new(Endpoint::new(settings.clone()), path)
@@ -71,7 +72,8 @@ fn over_udp() {
             let now = ends[0].datapath().now();
             ends[0].wait(next.unwrap_or(now).min(now + Time::from_us(100))).unwrap();
         }
-        let answers = record.take().len();
-        assert!(answers >= 1000, "{}: {answers} answers for 1000 packets", scheme.name);
+        let calls = record.take();
+        assert!(calls.len() >= 1000, "{}: {} calls for 1000 packets", scheme.name, calls.len());
+        assert_eq!(replay(&calls, |_, host| settings.scheme.build(settings.seed, host)), Ok(()));
     }
 }

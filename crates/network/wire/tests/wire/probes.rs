@@ -5,7 +5,7 @@ use anabranch_endpoint::{
     Key, Settings,
     header::{self, Protection},
 };
-use anabranch_lb::{Call, Record, registry::HostParameters};
+use anabranch_lb::{CallEvent, Record, registry::HostParameters};
 use anabranch_testkit::set_keys;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
@@ -36,7 +36,7 @@ fn settings(probe_size: &str) -> Settings {
 /// Sends one-packet messages. Returns the probes sent, their bytes on the wire, the scheme's round trips, and the base
 /// round trip.
 fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
-    let record = Record::of(&settings.scheme, settings.seed);
+    let record = Record::default();
     let mut pair = Pair::new(1, &Link::new(Rate::gbps(10), DELAY), [settings.clone(), settings.clone()]);
     pair.hosts[0].endpoint().0.record(&record);
     pair.open();
@@ -47,8 +47,8 @@ fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
         let echoed = pair.network.now() + Time::from_us(100);
         pair.run(echoed, &mut |_| false);
     }
-    let messages = record.take().into_iter().filter_map(|call| match call {
-        Call::ProbeReply(rtt) => Some(rtt),
+    let messages = record.take().into_iter().filter_map(|call| match call.event {
+        CallEvent::ProbeReply(_, rtt, ..) => Some(rtt),
         _ => None,
     });
     let (messages, endpoint) = (messages.collect(), pair.hosts[0].endpoint().0);

@@ -36,8 +36,8 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
-        Hosts { nics: Nics::new(plan, me), senders: Senders::new(plan), receivers: Receivers::new(plan) }
+    pub(crate) fn new(plan: &Plan<'_>, me: u16, record: Option<&anabranch_lb::Record>) -> Self {
+        Hosts { nics: Nics::new(plan, me, record), senders: Senders::new(plan), receivers: Receivers::new(plan) }
     }
 
     // ---- events ----

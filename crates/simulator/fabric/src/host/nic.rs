@@ -164,13 +164,14 @@ impl Nics {
         self.schemes[host.at()][balancer].scheme_mut()
     }
 
-    pub(super) fn new(plan: &Plan<'_>, me: u16) -> Self {
+    pub(super) fn new(plan: &Plan<'_>, me: u16, record: Option<&anabranch_lb::Record>) -> Self {
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
             let build = |b: &LoadBalancer| {
                 let scheme = b.host.build(plan.seed, key);
-                Balancer::new(match &plan.measure.record {
-                    Some(record) => record.wrap(scheme, key),
+                // A constant tag leaves nothing to record.
+                Balancer::new(match record.filter(|_| !b.host.capabilities().leaves_choice_to_switches()) {
+                    Some(record) => record.wrap(scheme, b.host.name(), key),
                     None => scheme,
                 })
             };

@@ -4,13 +4,15 @@ use crate::{
     ids::{PacketId, PortId},
     packet::{Kind, MARKED, NOTIFICATION, Packet, RETRANSMISSION},
 };
-use anabranch_lb::ValueState;
+use anabranch_lb::{CallEvent, Record, ValueState};
 use anabranch_outcome::{CapturedPacket, PacketKind, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
+    /// Calls of schemes, where they are recorded.
+    pub(crate) record: Option<Record>,
     /// One bit per flow; empty where none is traced.
     flows: Vec<u64>,
     rows: Vec<TraceRow>,
@@ -127,8 +129,19 @@ impl Watch {
         self.note(event, &none, Spot { time, link, joined: None, queue: None });
     }
 
+    /// Records the choice of a switch if it was for this data packet, whose flow has the key `key` at switches.
+    pub(crate) fn note_choice(&self, packet: &Packet, key: u64, now: u64, link: u32) {
+        if let Some(record) = self.record.as_ref().filter(|_| packet.kind == Kind::Data) {
+            let forwarded = CallEvent::Forward(packet.psn.into(), packet.tag, link);
+            record.note_forwarded(Time::from_ps(now), (packet.src, packet.dst, key), packet.flow, forwarded);
+        }
+    }
+
     /// Keeps no rows after the first window that exceeds the limit.
     pub(crate) fn close_window(&mut self) {
+        if let Some(record) = &self.record {
+            record.close(self.limit);
+        }
         self.full |= self.present > self.limit;
     }
 

@@ -11,12 +11,13 @@ use super::{
 };
 use crate::{
     arena::{Arena, Packets},
-    ids::{PacketId, PortId, SwitchId},
+    ids::{FlowId, PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, PausedTimes, Watch},
     packet::{Fifo, Kind, LAST_HOP, MARKED},
     plan::Plan,
 };
 use anabranch_backend::{MarkedQueue, MarkingStates, TRIMMED_SIZE, Trim};
+use anabranch_lb::Record;
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use anabranch_units::Rate;
@@ -65,7 +66,11 @@ impl<'a> Backlog<'a> {
         let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let captured = captured.map(|link| plan.port_of(link.0));
         let (traced, limit) = (&plan.measure.trace_flows, plan.measure.trace_limit);
-        let watch = Watch::new(traced, plan.flows.flows.len(), limit, captured, plan.measure.capture_limit);
+        let mut watch = Watch::new(traced, plan.flows.flows.len(), limit, captured, plan.measure.capture_limit);
+        watch.record = plan
+            .measure
+            .trace_scheme
+            .then(|| Record::of(traced.iter().map(|&flow| (plan.flow(FlowId(flow)).key, flow))));
         match watch.traces() {
             true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
             false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),

@@ -17,6 +17,7 @@ impl Backlog<'_> {
             let state = &self.ports[port.at()];
             let queue = if packet.is_control() { state.control_bytes } else { self.class_bytes(port, packet.class) };
             self.watch.joins(id, now, queue);
+            self.watch.note_choice(packet, self.plan.flow_key(packet.flow), now, self.link(port));
         }
     }
 

@@ -1,7 +1,8 @@
 //! Traces and captures, merged over all partitions.
 
-use crate::{partition::Partition, plan::Plan};
-use anabranch_outcome::{Capture, TraceRow, Watched};
+use crate::{ids::FlowId, partition::Partition, plan::Plan};
+use anabranch_lb::{CallEvent, Record};
+use anabranch_outcome::{Capture, SchemeRow, TraceRow, Watched};
 use anabranch_units::Time;
 
 /// Returns the rows of traced flows in canonical order, and the packets of captured links.
@@ -13,6 +14,22 @@ pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Ti
     let limit = usize::try_from(plan.measure.trace_limit).unwrap_or(usize::MAX);
     let trace_cut = trace.len() > limit;
     trace.truncate(limit);
+    let records = partitions.iter().filter_map(|p| p.cx.ports.queues.watch.record.as_ref());
+    let mut schemes: Vec<SchemeRow> = records
+        .flat_map(Record::take)
+        .filter(|call| call.time <= end && call.time < plan.time_limit)
+        .map(|call| SchemeRow {
+            link: match call.event {
+                CallEvent::Forward(_, _, link) => link,
+                _ => plan.host_up[plan.flow(FlowId(call.flow)).src as usize],
+            },
+            call,
+        })
+        .collect();
+    // Those of a host, or of a switch's link, keep their order.
+    schemes.sort_by_key(|row| (row.call.time, row.link));
+    let schemes_cut = schemes.len() > limit;
+    schemes.truncate(limit);
     let mut links: Vec<u32> = plan.measure.capture_links.iter().map(|link| link.0).collect();
     links.sort_unstable();
     links.dedup();
@@ -20,5 +37,5 @@ pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Ti
         let watch = &mut partitions[usize::from(plan.owner_of_link(link))].cx.ports.queues.watch;
         Capture { link, packets: watch.take_capture(plan.port_of(link)) }
     };
-    Watched { trace, trace_cut, captures: links.into_iter().map(capture).collect() }
+    Watched { trace, trace_cut, schemes, schemes_cut, captures: links.into_iter().map(capture).collect() }
 }

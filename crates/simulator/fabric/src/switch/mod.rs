@@ -10,7 +10,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_lb::{
-    Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme,
+    Candidates, LocalQueues, PacketView, Record, SchemeCounters, SwitchInfo, SwitchScheme,
     registry::{PacketScope, Switch, TagKind},
 };
 use anabranch_topology::{LinkId, NodeId, NodeKind};
@@ -48,7 +48,7 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
+    pub(crate) fn new(plan: &Plan<'_>, me: u16, record: Option<&Record>) -> Self {
         let balancers = plan.balancers.len();
         let mut schemes = Vec::new();
         let mut uplinks = Vec::new();
@@ -61,7 +61,14 @@ impl Switches {
                 let mine = plan.cells.owner_of(node) == me;
                 info.tags = balancer.host.capabilities().tags();
                 info.part_shift = shift + plan.nic_ports[number].plane_bits();
-                schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
+                let build = || {
+                    let scheme = balancer.switch.build(plan.seed, &info);
+                    match record.filter(|_| !balancer.switch.state().is_empty()) {
+                        Some(record) => record.wrap_switch(scheme, balancer.switch.name()),
+                        None => scheme,
+                    }
+                };
+                schemes.push(mine.then(build));
             }
         }
         Switches {

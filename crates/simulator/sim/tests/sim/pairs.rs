@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_lb::{Call, Record};
+use anabranch_lb::CallEvent;
 use anabranch_outcome::RunResult;
 use anabranch_settings::Auto;
 use anabranch_topology::{Fault, FaultAction, LinkOverride, Topology};
@@ -78,12 +78,11 @@ proptest! {
             change(&mut fabric, &format!("leaf{leaf}-spine{spine}"), Rate::gbps(gbps), Time::from_ns(500 + delay));
         }
         let mut setup = setup(fabric, flows(&[(0, 2, 100_000, 0)]), "flowlet");
-        let record = Record::of(&setup.load_balancers[0].host, setup.seed);
-        setup.measure.record = Some(record.clone());
-        run(&setup);
-        let [Call::Open(base_rtt, bdp_packets), ..] = record.take()[..] else { panic!("no flow") };
+        (setup.measure.trace_flows, setup.measure.trace_scheme, setup.measure.trace_limit) = (vec![0], true, 1);
+        let result = run(&setup);
+        let CallEvent::Open(flow) = &result.watched.schemes[0].call.event else { panic!("no flow") };
         // 66,896 B of 4160 B each.
-        prop_assert_eq!((base_rtt, bdp_packets), (Time::from_ps(5_351_680), 17));
+        prop_assert_eq!((flow.info().base_rtt, flow.info().bdp_packets), (Time::from_ps(5_351_680), 17));
     }
 
     /// Where switches trim and nothing is dropped, nothing times out, under every window rule, also where a link is slow in

@@ -8,9 +8,11 @@ use crate::common::*;
 use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
-    Call, Decision, Record,
+    Call, CallEvent, Decision, Record,
     registry::{HostParameters, TagKind},
+    replay,
 };
+use anabranch_outcome::{PacketKind, RunResult, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_settings::Auto;
 use anabranch_topology::NodeId;
@@ -28,9 +30,20 @@ fn partner(tags: TagKind) -> &'static str {
     }
 }
 
+/// Returns the calls of the schemes of all flows, and the result.
+fn calls(setup: &mut Setup) -> (Vec<Call>, RunResult) {
+    setup.measure.trace_flows = (0..setup.flows.flows.len() as u32).collect();
+    (setup.measure.trace_scheme, setup.measure.trace_limit) = (true, u64::MAX);
+    let result = run(setup);
+    (result.watched.schemes.iter().map(|row| row.call.clone()).collect(), result)
+}
+
 #[test]
 fn decisions_follow_from_calls_and_seed() {
     for host in HostParameters::each() {
+        if host.capabilities().leaves_choice_to_switches() {
+            continue;
+        }
         let tags = host.capabilities().tags();
         let pair = format!("{}+{}", host.name(), partner(tags));
         let guided = matches!(tags, TagKind::Guided | TagKind::Category);
@@ -44,12 +57,10 @@ fn decisions_follow_from_calls_and_seed() {
             false => UetTransport::default(),
         };
         let mut setup = Setup { transport: TransportParameters::Uet(transport), ..setup(graph, flows, &pair) };
-        let record = Record::of(&setup.load_balancers[0].host, setup.seed);
-        setup.measure.record = Some(record.clone());
-        run(&setup);
-        let answers = record.take().len();
+        let calls = calls(&mut setup).0;
         // 300 kB are 74 packets, of 32 hosts at least.
-        assert!(answers >= 32 * 74, "{pair}: {answers}");
+        assert!(calls.len() >= 32 * 74, "{pair}: {}", calls.len());
+        assert_eq!(replay(&calls, |_, host| setup.load_balancers[0].host.build(setup.seed, host)), Ok(()), "{pair}");
     }
 }
 
@@ -67,12 +78,12 @@ fn transport() -> TransportParameters {
     TransportParameters::Uet(uet)
 }
 
-fn tags(record: &Record) -> Vec<u32> {
-    let tag = |call| match call {
-        Call::Select(Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(tag),
+fn tags(calls: &[Call]) -> Vec<u32> {
+    let tag = |call: &Call| match call.event {
+        CallEvent::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(tag),
         _ => None,
     };
-    record.take().into_iter().filter_map(tag).collect()
+    calls.iter().filter_map(tag).collect()
 }
 
 /// Tags and completion time of a flow between two hosts with eight paths, of `planes` planes.
@@ -84,10 +95,12 @@ fn simulated(scheme: &str, switch: &str, key: u64, planes: u32) -> (Vec<u32>, Ti
     (flows.flows[0].key, flows.flows[0].connection) = (key, key);
     let host_key = graph.key(NodeId(0));
     let mut setup = Setup { transport: transport(), ..setup(graph, flows, &format!("{scheme}+{switch}")) };
-    let record = Record::of(&setup.load_balancers[0].host, setup.seed);
-    setup.measure.record = Some(record.clone());
-    let result = run(&setup);
-    (tags(&record), result.flows[0].fct_ack.unwrap(), host_key)
+    // The host scheme `ecmp` leaves the choice to switches: its tag is in the trace.
+    let (calls, result) = calls(&mut setup);
+    let sent = |row: &&TraceRow| (row.packet, row.event) == (PacketKind::Data, TraceEvent::Send);
+    let traced: Vec<u32> = result.watched.trace.iter().filter(sent).map(|row| row.tag).collect();
+    let tags = if scheme == "ecmp" { traced } else { tags(&calls) };
+    (tags, result.flows[0].fct_ack.unwrap(), host_key)
 }
 
 fn over_memory(scheme: &str, host_key: u64, planes: u32) -> (Vec<u32>, Time) {
@@ -104,7 +117,7 @@ fn over_memory(scheme: &str, host_key: u64, planes: u32) -> (Vec<u32>, Time) {
     // Four hops of 1 us; each of three switches stores and forwards.
     let wire = |bytes: u64| Rate::gbps(10).wire_time(bytes);
     let link = |bytes: u64| Link::new(Rate::gbps(10), HOP * 4 + wire(bytes) * 3);
-    let record = Record::of(&settings.scheme, settings.seed);
+    let record = Record::default();
     let mut pair = wire::Pair::new(1, &link(MTU + HEADER), [settings.clone(), settings]);
     for label in 0..8 {
         pair.network.set(1, 0, label, link(HEADER));
@@ -114,7 +127,7 @@ fn over_memory(scheme: &str, host_key: u64, planes: u32) -> (Vec<u32>, Time) {
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; (PACKETS * MTU) as usize]);
     assert!(pair.run(start + Time::from_us(100_000), &mut |pair| !pair.sent[0].is_empty()));
-    (tags(&record), pair.sent[0][0].2 - start)
+    (tags(&record.take()), pair.sent[0][0].2 - start)
 }
 
 #[test]
