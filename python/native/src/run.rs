@@ -41,7 +41,7 @@ impl Outcome {
 
     /// Names of its tables.
     fn tables(&self) -> Vec<&'static str> {
-        let has = |table: &&anabranch_results::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
+        let has = |table: &&anabranch_results::Table| table.always || !(table.rows)(table, &self.ran.result).is_empty();
         TABLES.iter().filter(has).map(|table| table.name).collect()
     }
 

@@ -91,7 +91,7 @@ impl Table {
 
     /// Creates a table of the rows of a run.
     pub(crate) fn of_run(declared: &Declared, context: &Context<'_>) -> PyResult<Self> {
-        let rows: Vec<At> = (declared.rows)(context.result);
+        let rows: Vec<At> = (declared.rows)(declared, context.result);
         let head = |column: &anabranch_results::Column| Head {
             name: column.name,
             unit: column.unit,

@@ -101,6 +101,7 @@ fn changes(dir: &Path, simulated_s: f64, traced: &[String]) -> Result<Vec<String
     let mut changes = vec![format!("measure.series_interval={interval}"), "measure.series_links=[\"*\"]".to_string()];
     if !traced.is_empty() {
         changes.push(format!("measure.trace_flows=[\"{}\"]", traced.join("\", \"")));
+        changes.push("measure.trace_scheme=true".to_string());
     }
     Ok(changes)
 }

@@ -1,6 +1,7 @@
 //! `stats`: paths of NCCL jobs on this machine, read from the statistics pages of the plugin.
 
 use crate::{Failure, Format, Table, count, note, print, print_json};
+use anabranch_lb::{StateColumn, registry::HostParameters};
 use clap::Args;
 use nccl_net_anabranch::{
     page,
@@ -15,7 +16,7 @@ use std::{
 };
 
 const REFRESH: Duration = Duration::from_secs(1);
-const SET_TIMEOUT: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
@@ -25,6 +26,9 @@ pub(crate) struct Stats {
     /// Change a parameter of the scheme in running processes, for example load_balancer.hopper.alpha=0.1
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "watch")]
     set: Vec<String>,
+    /// Show what the scheme knows of a connection, numbered as in the table, for example 0.1
+    #[arg(long, value_name = "DEVICE.NUMBER", conflicts_with_all = ["watch", "set"])]
+    state: Option<String>,
     /// Restrict to these processes, by their PIDs
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     pid: Vec<u32>,
@@ -48,6 +52,9 @@ pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
     let folder = arguments.folder.clone().or(variable.map(PathBuf::from)).unwrap_or_else(|| FOLDER.into());
     if !arguments.set.is_empty() {
         return set(arguments, &folder);
+    }
+    if let Some(connection) = &arguments.state {
+        return show_state(arguments, connection, &folder);
     }
     let mut before = PathSamples::new();
     let mut is_first = true;
@@ -131,13 +138,48 @@ fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
     }
     let mut answers = Vec::new();
     for (file, page) in &seen {
-        let response = page::request(file, &settings, SET_TIMEOUT)
+        let response = page::request(file, &settings, REQUEST_TIMEOUT)
             .map_err(|error| Failure::input(format!("--set: process {}: {error}", page.pid)))?;
         answers.push(json!({ "pid": page.pid, "file": file, "answer": response }));
     }
     match arguments.format {
         Format::Json => print_json(&json!({ "set": answers })),
         Format::Table => print(&format!("{} processes applied {settings}\n", answers.len())),
+    }
+    Ok(())
+}
+
+fn show_state(arguments: &Stats, connection: &str, folder: &Path) -> Result<(), Failure> {
+    let (seen, skipped) = read_pages(arguments, folder)?;
+    note_skipped(&skipped, folder);
+    let [(file, page)] = &seen[..] else {
+        return Err(Failure::input(format!(
+            "--state: {} processes have a statistics page in {}; expected one: give its --pid",
+            seen.len(),
+            folder.display()
+        )));
+    };
+    let response = page::request(file, &format!("state {connection}"), REQUEST_TIMEOUT)
+        .map_err(|error| Failure::input(format!("--state: process {}: {error}", page.pid)))?;
+    let columns = HostParameters::named(&page.scheme).map_or(&[][..], |scheme| scheme.state());
+    let value = |name: &str| response.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+    match arguments.format {
+        Format::Json => {
+            let one = |of: &StateColumn| json!({ "name": of.name, "value": value(of.name), "unit": of.unit, "meaning": of.meaning });
+            let columns = columns.iter().map(one).collect::<Vec<_>>();
+            print_json(&json!({ "pid": page.pid, "connection": connection, "scheme": page.scheme, "state": columns }));
+        }
+        Format::Table if columns.is_empty() => {
+            print(&format!("the scheme {} keeps no state between packets\n", page.scheme))
+        }
+        Format::Table => {
+            let row = |of: &StateColumn| {
+                let value = value(of.name).map_or("-".into(), |value| value.to_string());
+                [of.name, &value, of.unit, of.meaning].map(String::from).to_vec()
+            };
+            let rows = columns.iter().map(row).collect();
+            print(&Table::new(&["column", "value", "unit", "meaning"], rows).hide_first(&["meaning"]).draw());
+        }
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use super::verbs;
 use crate::{Failure, Format, INTERRUPTED, complete, count, is_quiet, note, print, print_json, table};
-use anabranch_endpoint::{Endpoint, Settings, header};
+use anabranch_endpoint::{Endpoint, SchemeState, Settings, header};
+use anabranch_lb::StateColumn;
 use anabranch_random::Stream;
 use anabranch_scenario::{Scenario, library};
 use anabranch_units::{Bytes, Time};
@@ -16,7 +17,7 @@ use anabranch_wire::{
 };
 use serde_json::json;
 use std::{
-    collections::hash_map::RandomState,
+    collections::{BTreeMap, hash_map::RandomState},
     hash::BuildHasher,
     io::{IsTerminal, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -563,6 +564,19 @@ pub(super) fn transfer_failure(error: TransferError) -> Failure {
 /// Packets of a transfer from which on their system calls matter.
 const FEW_PACKETS: u64 = 100;
 
+/// Formats the columns that have values, times in microseconds.
+fn state_text(state: &SchemeState) -> String {
+    let one = |(column, value): &(&StateColumn, Option<f64>)| {
+        let text = match column.name.strip_suffix("_ps") {
+            Some(name) => format!("{name} {:.1} us", (*value)? / 1e6),
+            None => format!("{} {}", column.name, (*value)?),
+        };
+        Some(text.replace('_', " "))
+    };
+    let all: Vec<String> = state.iter().filter_map(one).collect();
+    if all.is_empty() { "it keeps none".into() } else { all.join(", ") }
+}
+
 fn print_sent(
     sent: &Sent,
     to: SocketAddr,
@@ -609,6 +623,7 @@ fn print_sent(
         Format::Json => print_json(&json!({
             "to": to.to_string(),
             "scheme": scheme,
+            "scheme_state": sent.scheme_state.iter().map(|(column, value)| (column.name, value)).collect::<BTreeMap<_, _>>(),
             "fragmented": fragmented,
             "ecn_dropped": sent.drops_ecn,
             "labels": labels,
@@ -642,6 +657,7 @@ fn print_sent(
                     row("goodput", format!("{text}{over_time}")),
                     row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
                     row("scheme", format!("{scheme} over {labels} labels{of_planes}{over}")),
+                    row("state of the scheme", state_text(&sent.scheme_state)),
                     row(
                         "base round trip",
                         format!("{}, and {} of noise", sent.base_rtt.rounded(), sent.noise.rounded()),

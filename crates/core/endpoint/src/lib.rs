@@ -27,4 +27,4 @@ pub use event::{CloseReason, Delivered, Event, Placed, SendError, SendOptions, S
 pub use flow::Flow;
 pub use nic::{Departure, Egress, Nic, Transports};
 pub use settings::Settings;
-pub use watched::PathCounts;
+pub use watched::{PathCounts, SchemeState};

@@ -1,5 +1,6 @@
 //! Counters for observers. No decision depends on them.
 
+use anabranch_lb::StateColumn;
 use anabranch_units::Time;
 use std::collections::VecDeque;
 
@@ -8,6 +9,9 @@ const WINDOW: Time = Time::from_us(100_000);
 /// Eight steps per power of two, in units of 64 ns up to 17 s: bounds are 12.5 % apart at most.
 const STEPS: usize = 8;
 const BUCKETS: usize = STEPS + 25 * STEPS;
+
+/// Columns of a scheme's state with their values.
+pub type SchemeState = Vec<(&'static StateColumn, Option<f64>)>;
 
 /// Counters of a path of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod every_scheme;
 mod prime_reference;
 mod prime_theorem;
 mod round_robin;
+mod state;
 
 use anabranch_settings::{Raw, Registry};
 

@@ -140,7 +140,8 @@ pub struct SchemeRow {
 impl SchemeRow {
     /// Returns `true` if a file has the row: a request for a probe that gave none counts only without another call at its time.
     pub fn is_written(&self, before: Option<&SchemeRow>) -> bool {
-        let follows = before.is_some_and(|before| (before.call.time, before.link) == (self.call.time, self.link));
+        let same = |before: &SchemeRow| (before.call.time, before.call.flow) == (self.call.time, self.call.flow);
+        let follows = before.is_some_and(same);
         !matches!(self.call.event, CallEvent::PollProbe(None)) || !follows
     }
 }

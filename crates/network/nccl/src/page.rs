@@ -382,7 +382,8 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), unlisted: eight(bytes, 48), slots })
 }
 
-/// Requests that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, and waits for the response.
+/// Requests that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, or returns its state for a connection,
+/// `state DEVICE.NUMBER`, and waits for the response.
 ///
 /// # Errors
 /// The process refuses or does not respond in time, or the page cannot be written.

@@ -15,7 +15,7 @@ use crate::{
     variables::{self, Configuration, MAX_PEERS, MAX_VERBS_PEERS},
 };
 use anabranch_endpoint::{Endpoint, Key};
-use anabranch_lb::registry::HostParameters;
+use anabranch_lb::{StateColumn, registry::HostParameters};
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Driver, FindLabels,
@@ -366,6 +366,20 @@ impl Process {
         Ok(())
     }
 
+    /// Returns the state of the scheme for a connection `DEVICE.NUMBER`: a line `COLUMN VALUE` each, `-` where it has none.
+    fn state(&self, connection: &str) -> Result<String, String> {
+        let numbers =
+            connection.split_once('.').and_then(|(of, number)| Some((of.parse().ok()?, number.parse().ok()?)));
+        let (device, number): (usize, u32) = numbers.ok_or(format!("{connection}: not a connection, such as 0.1"))?;
+        let node = self.rails.get(device).and_then(|rail| rail.node.lock().ok());
+        let state = node.and_then(|mut node| node.as_mut()?.scheme_state(number));
+        let state = state.ok_or(format!("{connection}: no such connection is open and has sent"))?;
+        let line = |(column, value): (&StateColumn, Option<f64>)| {
+            format!("{} {}", column.name, value.map_or("-".into(), |value| value.to_string()))
+        };
+        Ok(state.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
     pub(crate) fn paths(&self) -> Vec<Slot> {
         (0..self.rails.len()).flat_map(|device| self.paths_of(device)).flatten().collect()
     }
@@ -387,7 +401,11 @@ impl Process {
             return;
         }
         if let Some(request) = page.request() {
-            page.respond(&request, &self.set(&request.text));
+            let response = match request.text.strip_prefix("state ") {
+                Some(connection) => self.state(connection),
+                None => self.set(&request.text),
+            };
+            page.respond(&request, &response);
         }
         for device in 0..self.rails.len() {
             let slots = self.paths_of(device);

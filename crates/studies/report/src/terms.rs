@@ -1,7 +1,7 @@
 //! Columns, keys and metrics of results with their meanings, for `explain`.
 
 use crate::{Comparison, METRICS};
-use anabranch_results::{Summary, TABLES};
+use anabranch_results::{ColumnKind, Summary, TABLES};
 
 /// A column, key or metric of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,9 @@ pub fn terms() -> Vec<Term> {
     let metric = METRICS.iter().map(|metric| term(metric.name, METRIC, metric.unit, metric.title));
     let column = TABLES.iter().flat_map(|table| {
         let place = format!("column of {0}.csv and {0}.parquet", table.name);
-        table.columns.iter().map(move |column| term(column.name, &place, column.unit, column.meaning))
+        // Those that all schemes share are in docs/reference/results.md.
+        let own = table.columns.iter().filter(|column| !table.is_scheme() || column.kind == ColumnKind::Real);
+        own.map(move |column| term(column.name, &place, column.unit, column.meaning))
     });
     let entries = [("column of comparison.csv", Comparison::columns()), ("key of summary.json", Summary::keys())];
     let entry = entries.into_iter().flat_map(|(place, entries)| {

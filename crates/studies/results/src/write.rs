@@ -74,8 +74,8 @@ pub fn write_fresh_run(
 pub fn parquet_bytes(result: &RunResult, meta: &RunMeta) -> Result<u64, ReportError> {
     let context = Context::new(result, meta);
     let mut bytes = 0;
-    for table in TABLES {
-        let rows = (table.rows)(result);
+    for table in TABLES.iter() {
+        let rows = (table.rows)(table, result);
         if rows.is_empty() && !table.always {
             continue;
         }
@@ -104,8 +104,8 @@ fn stage_run(
     let context = Context::new(result, meta);
     let keys = key_values(&summary, provenance);
     let mut files = vec![];
-    for table in TABLES {
-        let rows = (table.rows)(result);
+    for table in TABLES.iter() {
+        let rows = (table.rows)(table, result);
         if rows.is_empty() && !table.always {
             continue;
         }

@@ -246,6 +246,7 @@ fn measured_otherwise(setup: &Setup) -> Setup {
             occupancy,
             attribution,
             trace_flows: flows,
+            trace_scheme: true,
             trace_limit: MEASURED_ROWS,
             capture_links: setup.topology.link_ids().take(1).collect(),
             capture_limit: anabranch_study::pcap::MAX_PACKETS,

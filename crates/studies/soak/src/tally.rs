@@ -22,8 +22,8 @@ const COUNTED: &[(&str, &str, &str)] = &[
     ("[[fault]]", "kind", "fault"),
 ];
 
-const MEASURED: [&str; 6] =
-    ["series_links", "series_flows", "series_scheme", "uplink_counts", "occupancy", "trace_flows"];
+const MEASURED: [&str; 7] =
+    ["series_links", "series_flows", "series_scheme", "uplink_counts", "occupancy", "trace_flows", "trace_scheme"];
 
 impl Tally {
     /// Counts a case. A name counts once per case.

@@ -76,6 +76,7 @@ fn every_registered_name_is_drawn() {
                 "uplink_counts",
                 "occupancy",
                 "trace_flows",
+                "trace_scheme",
                 "captures",
             ],
         ),

@@ -19,9 +19,9 @@ use crate::{
     event::{Event, SendError, SendOptions, Sizes},
     peer::Phase,
     stream::{First, Incoming, Outgoing, Stored},
-    watched::PathCounts,
+    watched::{PathCounts, SchemeState},
 };
-use anabranch_lb::{Record, registry::HostParameters};
+use anabranch_lb::{HostScheme, Record, registry::HostParameters};
 use anabranch_units::Time;
 use bytes::Bytes;
 use state::{State, Timer};
@@ -128,6 +128,15 @@ impl Endpoint {
     /// has sent no reply yet, `Some(false)`: its scheme decides alone.
     pub fn steer(&mut self, peer: u32, stream: u32, weights: &[f32]) -> Option<bool> {
         peers::steer(&mut self.state, peer, stream, weights)
+    }
+
+    /// Returns the columns of the scheme's state with their values for an open stream, after the last packet and its path;
+    /// `None` if there is no such stream.
+    pub fn scheme_state(&self, now: Time, peer: u32, stream: u32) -> Option<SchemeState> {
+        let flow = &self.state.flows[self.state.slot(peer, stream)? as usize];
+        let state = self.state.balancer.scheme().state(now, flow.scheme_slot(), flow.last_tag);
+        let columns = self.state.settings.scheme.state().iter().enumerate();
+        Some(columns.map(|(at, column)| (column, state.get(at))).collect())
     }
 
     /// Replaces the scheme or its parameters, which must have passed their checks. Path memory is reset; windows stay.

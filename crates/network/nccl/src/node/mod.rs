@@ -16,7 +16,7 @@ use crate::{
     log::{self, Level},
     message::{Control, End, PIECE_HEADER},
 };
-use anabranch_endpoint::{CloseReason, Entropy, Event, SendError, header::Protection};
+use anabranch_endpoint::{CloseReason, Entropy, Event, SchemeState, SendError, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
@@ -152,6 +152,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
         all.sort_by_key(|of| of.connection);
         all
+    }
+
+    /// Returns the state of the scheme for a connection that sends; `None` if it is not open, or has sent nothing.
+    pub fn scheme_state(&mut self, connection: u32) -> Option<SchemeState> {
+        let now = self.driver.datapath().now();
+        let (_, sender) = self.senders.iter().find(|(_, sender)| sender.connection == connection)?;
+        self.driver.endpoint().0.scheme_state(now, sender.peer, sender.channel as u32 + 1)
     }
 
     /// Replaces the scheme or its parameters; path state of schemes is reset.

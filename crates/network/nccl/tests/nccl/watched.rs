@@ -46,6 +46,15 @@ fn path_counters_follow_the_scheme() {
     assert_eq!(of.paths.iter().map(|path| path.packets).sum::<u64>(), 202);
     assert!(of.paths.iter().all(|path| path.packets >= 25), "in turn: {:?}", of.paths);
     assert!(of.paths.iter().map(|path| path.moves).sum::<u64>() >= 100);
+    // What the scheme knows is at hand: thresholds of 1.5 and 2.5 base round trips, and an average of the last alone.
+    pair.nodes[0].change_scheme(HostParameters::named("hopper").unwrap());
+    carry(&mut pair, ends);
+    let connection = watched(&mut pair).connection;
+    let state = pair.nodes[0].scheme_state(connection).unwrap();
+    let value = |name: &str| state.iter().find(|(column, _)| column.name == name).unwrap().1.unwrap();
+    let (probe, cong, average) = (value("probe_above_ps"), value("move_above_ps"), value("average_ps"));
+    assert!((probe / cong - 0.6).abs() < 1e-9 && average > probe / 1.5 * 0.99, "{state:?}");
+    assert_eq!(pair.nodes[0].scheme_state(99), None);
     pair.nodes[1].close_receiver(ends.1).unwrap();
     pair.until("the end", |pair| (!watched(pair).is_open).then_some(()));
     pair.nodes[0].close_sender(ends.0).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{BYTES, CONFIRMATIONS, PAYLOAD, POLL_INTERVAL, Summary, TransferError, lost, path_text};
 use crate::{Datapath, Driver, Label, PeerId};
-use anabranch_endpoint::{Bytes, CloseReason, Counters, Delivered, Event, SendError, Sizes};
+use anabranch_endpoint::{Bytes, CloseReason, Counters, Delivered, Event, SchemeState, SendError, Sizes};
 use anabranch_units::Time;
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -52,7 +52,7 @@ pub struct Record {
 }
 
 /// Result of a transfer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
     /// Times, from the first packet to the receiver's confirmation, and packet counts.
     pub record: Record,
@@ -62,6 +62,8 @@ pub struct Sent {
     pub noise: Time,
     /// Labels over which no reply came, in the end; they carried nothing.
     pub silent: Vec<Label>,
+    /// State of the scheme after the last packet.
+    pub scheme_state: SchemeState,
     /// Counters of the sender.
     pub counters: Counters,
     /// Longest time for which the sender was descheduled.
@@ -100,6 +102,7 @@ struct Sender<'a, D> {
     silent: Vec<Label>,
     fragmented: Option<Sizes>,
     drops_ecn: bool,
+    scheme_state: SchemeState,
     started: Time,
 }
 
@@ -144,6 +147,7 @@ pub fn send<D: Datapath>(
         silent: Vec::new(),
         fragmented: None,
         drops_ecn: false,
+        scheme_state: SchemeState::new(),
         started,
     };
     let ran = sender.run(poll);
@@ -152,11 +156,11 @@ pub fn send<D: Datapath>(
     let left = sender.driver.finish();
     ran?;
     left?;
-    let Sender { driver, record, silent, fragmented, drops_ecn, round_trip, .. } = sender;
+    let Sender { driver, record, silent, fragmented, drops_ecn, scheme_state, round_trip, .. } = sender;
     let (base_rtt, noise) = round_trip.unwrap_or_default();
     let (counters, longest_pause, calls) =
         (driver.endpoint().0.counters(), driver.longest_pause(), driver.datapath().sent());
-    Ok(Sent { record, base_rtt, noise, silent, counters, longest_pause, fragmented, drops_ecn, calls })
+    Ok(Sent { record, base_rtt, noise, silent, scheme_state, counters, longest_pause, fragmented, drops_ecn, calls })
 }
 
 fn open<D: Datapath>(driver: &mut Driver<D>, to: &Destination) -> Result<PeerId, TransferError> {
@@ -206,6 +210,8 @@ impl<D: Datapath> Sender<'_, D> {
             let next = self.driver.work()?;
             self.events()?;
             if self.done {
+                let (endpoint, now) = self.driver.endpoint();
+                self.scheme_state = endpoint.scheme_state(now, self.peer, STREAM).unwrap_or_default();
                 return Ok(());
             }
             if !began && self.round_trip.is_some() {

@@ -9,7 +9,7 @@ use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
     Call, CallEvent, Decision, Record,
-    registry::{HostParameters, TagKind},
+    registry::{HostParameters, SwitchParameters, TagKind},
     replay,
 };
 use anabranch_outcome::{PacketKind, RunResult, TraceEvent, TraceRow};
@@ -28,6 +28,39 @@ fn partner(tags: TagKind) -> &'static str {
         TagKind::Guided => "source-guided",
         TagKind::Category => "coarse-guided",
     }
+}
+
+/// Choices of switches are those of the packets that join their ports.
+#[test]
+fn switches_choose_for_the_packets_of_the_trace() {
+    for switch in SwitchParameters::each().into_iter().filter(|switch| !switch.state().is_empty()) {
+        let pair = format!("ecmp+{}", switch.name());
+        let graph = fat_tree(2, 8);
+        let flows = permutation(&graph, 100_000, 1);
+        let (calls, result) = calls(&mut setup(graph, flows, &pair));
+        let hop = |row: &&TraceRow| (row.packet, row.event) == (PacketKind::Data, TraceEvent::Hop);
+        let hops =
+            result.watched.trace.iter().filter(hop).map(|row| (row.joined, row.flow_id, row.psn, row.tag, row.link));
+        let hops = sorted(hops);
+        assert!(!calls.is_empty(), "{pair}");
+        for call in calls {
+            let CallEvent::Forward(psn, tag, link) = call.event else { panic!("{call:?}") };
+            assert!(
+                hops.binary_search(&(Some(call.time), call.flow, Some(psn), tag, link)).is_ok(),
+                "{pair}: {call:?}"
+            );
+        }
+    }
+}
+
+fn sent(row: &&TraceRow) -> bool {
+    (row.packet, row.event) == (PacketKind::Data, TraceEvent::Send)
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort();
+    items
 }
 
 /// Returns the calls of the schemes of all flows, and the result.
@@ -57,10 +90,15 @@ fn decisions_follow_from_calls_and_seed() {
             false => UetTransport::default(),
         };
         let mut setup = Setup { transport: TransportParameters::Uet(transport), ..setup(graph, flows, &pair) };
-        let calls = calls(&mut setup).0;
+        let (calls, result) = calls(&mut setup);
         // 300 kB are 74 packets, of 32 hosts at least.
         assert!(calls.len() >= 32 * 74, "{pair}: {}", calls.len());
         assert_eq!(replay(&calls, |_, host| setup.load_balancers[0].host.build(setup.seed, host)), Ok(()), "{pair}");
+        // The choices are the packets of the trace: times, flows, PSNs and tags.
+        let sent = result.watched.trace.iter().filter(sent).map(|row| (row.time, row.flow_id, row.psn, row.tag));
+        let chosen = calls.iter().filter(|call| call.word().starts_with("send"));
+        let chosen = chosen.map(|call| (call.time, call.flow, call.psn(), call.tag().unwrap()));
+        assert_eq!(sorted(chosen), sorted(sent), "{pair}");
     }
 }
 
@@ -97,7 +135,6 @@ fn simulated(scheme: &str, switch: &str, key: u64, planes: u32) -> (Vec<u32>, Ti
     let mut setup = Setup { transport: transport(), ..setup(graph, flows, &format!("{scheme}+{switch}")) };
     // The host scheme `ecmp` leaves the choice to switches: its tag is in the trace.
     let (calls, result) = calls(&mut setup);
-    let sent = |row: &&TraceRow| (row.packet, row.event) == (PacketKind::Data, TraceEvent::Send);
     let traced: Vec<u32> = result.watched.trace.iter().filter(sent).map(|row| row.tag).collect();
     let tags = if scheme == "ecmp" { traced } else { tags(&calls) };
     (tags, result.flows[0].fct_ack.unwrap(), host_key)

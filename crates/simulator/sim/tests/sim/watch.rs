@@ -12,6 +12,7 @@ const ROOM: u64 = 10_000_000;
 fn watched(setup: &Setup) -> Setup {
     let measure = Measure {
         trace_flows: (0..setup.flows.flows.len() as u32).collect(),
+        trace_scheme: true,
         trace_limit: ROOM,
         capture_links: setup.topology.link_ids().collect(),
         capture_limit: ROOM,
@@ -191,10 +192,12 @@ fn rows_and_packets_match_counters() {
 #[test]
 fn a_few_flows_are_a_part_of_all() {
     for (name, setup) in setups() {
-        let all = run(&watched(&setup)).watched.trace.clone();
-        let some = Measure { trace_flows: vec![3, 11], trace_limit: ROOM, ..Measure::default() };
+        let whole = run(&watched(&setup)).watched.clone();
+        let some = Measure { trace_flows: vec![3, 11], trace_scheme: true, trace_limit: ROOM, ..Measure::default() };
         let few = run(&Setup { measure: some, ..setup }).watched.clone();
-        let expected: Vec<TraceRow> = all.into_iter().filter(|row| [3, 11].contains(&row.flow_id)).collect();
+        let expected: Vec<TraceRow> = whole.trace.into_iter().filter(|row| [3, 11].contains(&row.flow_id)).collect();
+        let schemes = whole.schemes.into_iter().filter(|row| [3, 11].contains(&row.call.flow)).collect::<Vec<_>>();
+        assert!(few.schemes == schemes, "{name}");
         assert!(!expected.is_empty() && few.captures.is_empty(), "{name}");
         assert!(few.trace == expected, "{name}");
     }
@@ -204,7 +207,7 @@ fn a_few_flows_are_a_part_of_all() {
 fn limit_keeps_first_rows() {
     let (_, setup) = setups().swap_remove(0);
     let whole = watched(&setup);
-    let all = run(&whole).watched.trace.clone();
+    let (all, calls) = (run(&whole).watched.trace.clone(), run(&whole).watched.schemes.clone());
     for limit in [1, 1000, all.len() as u64 / 2, all.len() as u64 - 1, all.len() as u64] {
         let measure = Measure { trace_limit: limit, ..whole.measure.clone() };
         let short = Setup { measure, ..setup.clone() };
@@ -212,6 +215,9 @@ fn limit_keeps_first_rows() {
             let found = run_on(&short, threads).watched.clone();
             assert_eq!(found.trace_cut, limit < all.len() as u64);
             assert!(found.trace == all[..limit as usize], "{limit} rows, {threads} threads");
+            assert_eq!(found.schemes_cut, limit < calls.len() as u64);
+            let calls = &calls[..calls.len().min(limit as usize)];
+            assert!(found.schemes == calls, "{limit} calls, {threads} threads");
         }
     }
 }

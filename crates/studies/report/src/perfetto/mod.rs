@@ -7,7 +7,7 @@ pub use writer::PerfettoCounts;
 
 use crate::dataset::faults_of;
 use anabranch_results::{
-    ColumnKind, Frame, Manifest, OutputFile, ReportError, Summary, TABLES, Table, bytes, read_summary,
+    Column, ColumnKind, Frame, Manifest, OutputFile, ReportError, Summary, TABLES, Table, bytes, read_summary,
 };
 use std::{
     collections::BTreeMap,
@@ -64,7 +64,7 @@ struct FlowRow {
 struct Series {
     table: &'static Table,
     frame: Frame,
-    group: &'static str,
+    group: String,
     /// Columns that identify the owner of a sample, whose name `name` returns.
     keys: &'static [&'static str],
     name: fn(&[String]) -> String,
@@ -73,13 +73,21 @@ struct Series {
 }
 
 /// Table, group of tracks, key columns, name of the owner, counter of bytes.
-type Kinds = [(&'static str, &'static str, &'static [&'static str], fn(&[String]) -> String, Option<&'static str>); 3];
+type Kind = (&'static str, &'static str, &'static [&'static str], fn(&[String]) -> String, Option<&'static str>);
 
-const SERIES: Kinds = [
+const FLOW_SERIES: Kind =
+    ("series_flows", "Flows: series", &["flow_id"], |keys| format!("flow {}", keys[0]), Some("received_bytes"));
+
+const SERIES: [Kind; 3] = [
     ("series", "Ports", &["from", "to"], |keys| keys.join("->"), Some("sent_bytes")),
-    ("series_flows", "Flows: series", &["flow_id"], |keys| format!("flow {}", keys[0]), Some("received_bytes")),
+    FLOW_SERIES,
     ("series_scheme", "Load balancers", &["scheme"], |keys| keys[0].clone(), None),
 ];
+
+/// Columns of the calls of schemes that are shown beside the state.
+const SCHEME: &[&str] = &["time_ps", "flow_id", "event", "psn", "tag"];
+/// Calls that are shown as packets too.
+const PACKET_CALLS: [&str; 3] = ["send", "ack", "forward"];
 
 fn integer(frame: &Frame, name: &str, row: usize) -> Option<u64> {
     frame.integers(name).get(row).copied().flatten()
@@ -97,7 +105,15 @@ impl Rows {
             let Some(table) = TABLES.iter().find(|table| table.name == name) else { continue };
             let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
             if let Some(frame) = Frame::read(dir, name, &columns)? {
-                series.push(Series { table, frame, group, keys, name: of, bytes });
+                series.push(Series { table, frame, group: group.to_string(), keys, name: of, bytes });
+            }
+        }
+        for table in TABLES.iter().filter(|table| table.is_scheme()) {
+            let state = table.columns.iter().filter(|column| column.kind == ColumnKind::Real);
+            let columns: Vec<&str> = SCHEME.iter().copied().chain(state.map(|column| column.name)).collect();
+            if let Some(frame) = Frame::read(dir, table.name, &columns)? {
+                let (group, of) = (format!("Flows: {}", table.name), FLOW_SERIES.3);
+                series.push(Series { table, frame, group, keys: FLOW_SERIES.2, name: of, bytes: None });
             }
         }
         let manifest = Manifest::read(dir)?.unwrap_or_default();
@@ -320,7 +336,8 @@ fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
 }
 
 impl Series {
-    fn owners(&self) -> Vec<(String, std::ops::Range<usize>)> {
+    /// Returns the owners with their rows, in order of their first.
+    fn owners(&self) -> Vec<(String, Vec<usize>)> {
         let key = |row: usize| -> Vec<String> {
             let of = |name: &&str| match integer(&self.frame, name, row) {
                 Some(number) => number.to_string(),
@@ -328,52 +345,78 @@ impl Series {
             };
             self.keys.iter().map(of).collect()
         };
-        let mut owners: Vec<(Vec<String>, std::ops::Range<usize>)> = vec![];
+        let mut owners: Vec<(Vec<String>, Vec<usize>)> = vec![];
+        let mut known: BTreeMap<Vec<String>, usize> = BTreeMap::new();
         for row in 0..self.frame.rows() {
             let key = key(row);
-            match owners.last_mut() {
-                Some((last, rows)) if *last == key => rows.end = row + 1,
-                _ => owners.push((key, row..row + 1)),
+            let owner = *known.entry(key.clone()).or_insert(owners.len());
+            if owner == owners.len() {
+                owners.push((key, vec![]));
             }
+            owners[owner].1.push(row);
         }
         owners.into_iter().map(|(key, rows)| ((self.name)(&key), rows)).collect()
     }
 
     fn write<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
-        let group = writer.group(self.group)?;
+        let group = writer.group(&self.group)?;
         for (name, rows) in self.owners() {
             let parent = writer.child(group, &name)?;
             let time = |row: usize| integer(&self.frame, "time_ps", row).unwrap_or_default();
             if let Some(bytes) = self.bytes {
                 let sent = |row: usize| integer(&self.frame, bytes, row).unwrap_or_default();
-                let between = rows.clone().zip(rows.clone().skip(1)).filter(|(a, b)| time(*b) > time(*a));
+                let between =
+                    rows.iter().copied().zip(rows.iter().copied().skip(1)).filter(|(a, b)| time(*b) > time(*a));
                 let rate = between.map(|(a, b)| {
                     let bits = 8.0 * sent(b).saturating_sub(sent(a)) as f64;
                     (time(a), bits * 1e3 / (time(b) - time(a)) as f64)
                 });
                 write_changes(writer, parent, "throughput", "Gbit/s", rate, |w, t, at, v| w.real(t, at, v))?;
             }
-            let skip = |name: &str| name == "time_ps" || name == "seed" || self.keys.contains(&name);
-            for column in self.table.columns.iter().filter(|column| !skip(column.name)) {
+            if self.table.is_scheme() {
+                self.write_calls(writer, parent, &rows)?;
+            }
+            let skip = |column: &&Column| {
+                let is_key = column.name == "time_ps" || column.name == "seed" || self.keys.contains(&column.name);
+                is_key || self.table.is_scheme() && column.kind != ColumnKind::Real
+            };
+            for column in self.table.columns.iter().filter(|column| !skip(column)) {
                 let name = column.name;
                 match column.kind {
                     ColumnKind::Integer | ColumnKind::Unsigned => {
-                        let values = rows.clone().filter_map(|row| Some((time(row), integer(&self.frame, name, row)?)));
+                        let values =
+                            rows.iter().copied().filter_map(|row| Some((time(row), integer(&self.frame, name, row)?)));
                         write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.value(t, at, v))?;
                     }
                     ColumnKind::Flag => {
                         let flag = |row: usize| self.frame.flags(name).get(row).copied();
-                        let values = rows.clone().filter_map(|row| Some((time(row), u64::from(flag(row)?))));
+                        let values = rows.iter().copied().filter_map(|row| Some((time(row), u64::from(flag(row)?))));
                         write_changes(writer, parent, name, "", values, |w, t, at, v| w.value(t, at, v))?;
                     }
                     ColumnKind::Real => {
                         let real = |row: usize| self.frame.reals(name).get(row).copied().flatten();
-                        let values = rows.clone().filter_map(|row| Some((time(row), real(row)?)));
+                        let values = rows.iter().copied().filter_map(|row| Some((time(row), real(row)?)));
                         write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.real(t, at, v))?;
                     }
                     ColumnKind::Text => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Writes the calls of a scheme that no packet shows: holds, probes, replies, losses.
+    fn write_calls<W: Write>(&self, writer: &mut Writer<W>, parent: Track, rows: &[usize]) -> io::Result<()> {
+        let track = writer.child(parent, "calls")?;
+        for row in rows.iter().copied() {
+            let event = text(&self.frame, "event", row);
+            if PACKET_CALLS.contains(&event.as_str()) {
+                continue;
+            }
+            let psn = integer(&self.frame, "psn", row).map_or(String::new(), |psn| format!(" {psn}"));
+            let tag = integer(&self.frame, "tag", row).map_or(Detail::Text("none".into()), Detail::Number);
+            let time = integer(&self.frame, "time_ps", row).unwrap_or_default();
+            writer.instant(track, time, &format!("{event}{psn}"), [("tag", tag)])?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod jobs;
 mod layout;
 mod pack;
 mod page;
+mod schemes;
 mod series;
 mod trace;
 
@@ -163,6 +164,7 @@ fn block(dir: &Path, summary: &Summary, colour: usize) -> Result<String, ReportE
     let mut facts = facts(dir, summary, colour, &fabric)?;
     if let (Some(trace), Some(flows)) = (Trace::read(dir, &fabric)?, &flows) {
         facts.insert("trace".into(), trace.pack(&mut pack, flows));
+        facts.insert("schemes".into(), schemes::pack(dir, &mut pack)?.into());
     }
     if let Some(jobs) = jobs::pack(dir, &fabric, flows.as_ref(), &mut pack)? {
         facts.insert("jobs".into(), jobs);

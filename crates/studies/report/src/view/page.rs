@@ -14,6 +14,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/timeline.js"),
     include_str!("page/details.js"),
     include_str!("page/packets.js"),
+    include_str!("page/schemes.js"),
     include_str!("page/jobs.js"),
     include_str!("page/main.js"),
 ];

@@ -236,12 +236,18 @@ fn tracks_slices_and_counters_equal_rows() {
     }
     let finished = counter("Load balancers/prime/finished_flows").unwrap();
     assert_eq!(finished.last().unwrap().1, result.scheme_series[0].samples.last().unwrap().finished_flows as f64);
+    // What the scheme knew: 14 us from the acknowledgement on; and its calls that no packet shows.
+    assert_eq!(counter("Flows: scheme_hopper/flow 7/average_ps"), Some(&[(2_000, 14e6)][..]));
+    assert_eq!(counter("Flows: scheme_hopper/flow 7/probe_above_ps"), Some(&[(1_000, 12e6)][..]));
+    let calls = tracks.values().find(|track| track.path == "Flows: scheme_hopper/flow 7/calls").unwrap();
+    let found: Vec<(u64, &str)> = calls.instants.iter().map(|(at, name)| (*at, name.as_str())).collect();
+    assert_eq!(found, [(3_000, "probe"), (4_000, "reply"), (5_000, "hold 11")]);
     let values: usize = tracks.values().map(|track| track.values.len()).sum();
     // A fault, and the events of the packets of the traced flow.
     let packets = tracks.values().find(|track| track.path == "Packets of traced flows/flow 7").unwrap();
     assert_eq!(packets.instants[0], (1_000, "hop data 3".to_string()));
     assert_eq!(packets.instants.len(), result.watched.trace.len());
-    assert_eq!((counts.values, counts.instants), (values as u64, 1 + packets.instants.len() as u64));
+    assert_eq!((counts.values, counts.instants), (values as u64, 1 + packets.instants.len() as u64 + 3));
 }
 
 #[test]

@@ -29,11 +29,12 @@ fn both_formats_equal_the_run() {
     let meta = meta("hf2t+letflow", 3);
     common::write_run(&csv, &result, &meta, CSV);
     common::write_run(&parquet, &result, &meta, Formats::PARQUET);
-    for table in TABLES {
+    // Of the schemes one has calls.
+    for table in TABLES.iter().filter(|table| !table.is_scheme() || table.name == "scheme_hopper") {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let one = Frame::read(&csv, table.name, &columns).unwrap().unwrap();
         let other = Frame::read(&parquet, table.name, &columns).unwrap().unwrap();
-        assert_eq!(one.rows(), (table.rows)(&RunResult::new(result.clone(), &Measures::ALL)).len());
+        assert_eq!(one.rows(), (table.rows)(table, &RunResult::new(result.clone(), &Measures::ALL)).len());
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{}", table.name);
     }
     let frame = Frame::read(&parquet, "flows", &["size_bytes", "fct_rx_ps", "slowdown", "status", "start_ps"])

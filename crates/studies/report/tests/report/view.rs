@@ -4,6 +4,7 @@ use crate::{
     common,
     common::{CSV, SCHEMES, link, meta, result, run},
 };
+use anabranch_lb::registry::HostParameters;
 use anabranch_outcome::{
     GpuRow, GroupRow, JobFlowRow, JobRows, LinkRow, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent,
     TraceRow,
@@ -486,4 +487,22 @@ fn packets_of_traced_flows_are_assembled_from_rows() {
     assert_eq!(of("waited")[..4], [0, 100, 0, 100].map(|time| time * 1000));
     // Marked at leaf 0, trimmed at the spine.
     assert_eq!(of("flags")[..10], [0, 1, 0, 0, 0, 0, 2, 0, 0, 0]);
+}
+
+/// What a scheme knew is on the page as the file has it, with the units and meanings that the scheme declares.
+#[test]
+fn states_of_schemes_are_shown() {
+    let mut result = traced();
+    result.watched.schemes = common::scheme_rows();
+    let (head, columns) = shown(&written(&result, Formats::PARQUET));
+    assert_eq!(head["schemes"][0]["name"], "scheme_hopper");
+    let declared = HostParameters::named("hopper").unwrap().state();
+    for (at, column) in declared.iter().enumerate() {
+        let shown = &head["schemes"][0]["columns"][at];
+        assert_eq!([&shown["name"], &shown["unit"], &shown["meaning"]], [column.name, column.unit, column.meaning]);
+    }
+    let real = |name: &str| columns[&format!("scheme.0.{name}")].real().to_vec();
+    assert_eq!(real("time_ps"), [1e6, 2e6, 3e6, 4e6, 5e6]);
+    assert!(real("average_ps")[0].is_nan() && real("average_ps")[1..] == [14e6; 4]);
+    assert_eq!((real("tag")[..4].to_vec(), real("tag")[4].is_nan()), (vec![9.0, 9.0, 5.0, 5.0], true));
 }

@@ -2,12 +2,14 @@ use super::{
     At, Column, Context, Table, Value,
     declare::{columns, integer, link_name, name, picoseconds, text},
     jobs::{JOB_FLOWS, JOB_RANKS, JOB_STEPS, JOBS},
+    schemes,
 };
 use crate::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, GpuRow, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };
 use anabranch_units::Time;
+use std::sync::LazyLock;
 
 #[inline]
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
@@ -302,7 +304,7 @@ const TRACE: &[Column] = columns! {
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
-fn plain(number: usize) -> Vec<At> {
+pub(super) fn plain(number: usize) -> Vec<At> {
     (0..number).map(|row| (row, 0)).collect()
 }
 
@@ -315,96 +317,98 @@ fn occupancy_rows(result: &RunResult) -> Vec<At> {
 }
 
 /// All tables of a run.
-pub const TABLES: &[Table] = &[
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| FIXED.iter().copied().chain(schemes::tables()).collect());
+
+const FIXED: &[Table] = &[
     Table {
         name: "flows",
         meaning: "a row per flow",
         always: true,
         columns: FLOWS,
-        rows: |result| plain(result.flows.len()),
+        rows: |_, result| plain(result.flows.len()),
     },
     Table {
         name: "jobs",
         meaning: "a row per job, group and repetition",
         always: false,
         columns: JOBS,
-        rows: |result| plain(result.jobs.groups.len()),
+        rows: |_, result| plain(result.jobs.groups.len()),
     },
     Table {
         name: "job_ranks",
         meaning: "a row per job, group, repetition and rank",
         always: false,
         columns: JOB_RANKS,
-        rows: |result| plain(result.jobs.ranks.len()),
+        rows: |_, result| plain(result.jobs.ranks.len()),
     },
     Table {
         name: "job_steps",
         meaning: "a row per job, group, repetition and step",
         always: false,
         columns: JOB_STEPS,
-        rows: |result| plain(result.jobs.steps.len()),
+        rows: |_, result| plain(result.jobs.steps.len()),
     },
     Table {
         name: "job_flows",
         meaning: "a row per flow of a job: its place in the job",
         always: false,
         columns: JOB_FLOWS,
-        rows: |result| plain(result.jobs.flows.len()),
+        rows: |_, result| plain(result.jobs.flows.len()),
     },
     Table {
         name: "links",
         meaning: "a row per directed link, with the queue of the port that feeds it",
         always: true,
         columns: LINKS,
-        rows: |result| plain(result.links.len()),
+        rows: |_, result| plain(result.links.len()),
     },
     Table {
         name: "series",
         meaning: "a row per port and sampling time",
         always: false,
         columns: SERIES,
-        rows: |result| nested(result.series.iter().map(|port| port.samples.len())),
+        rows: |_, result| nested(result.series.iter().map(|port| port.samples.len())),
     },
     Table {
         name: "series_flows",
         meaning: "a row per flow and sampling time while it is open, and one when it is done",
         always: false,
         columns: SERIES_FLOWS,
-        rows: |result| nested(result.flow_series.iter().map(|flow| flow.samples.len())),
+        rows: |_, result| nested(result.flow_series.iter().map(|flow| flow.samples.len())),
     },
     Table {
         name: "series_scheme",
         meaning: "a row per load balancer and sampling time",
         always: false,
         columns: SERIES_SCHEME,
-        rows: |result| nested(result.scheme_series.iter().map(|scheme| scheme.samples.len())),
+        rows: |_, result| nested(result.scheme_series.iter().map(|scheme| scheme.samples.len())),
     },
     Table {
         name: "uplinks",
         meaning: "a row per flow and uplink it used",
         always: false,
         columns: UPLINKS,
-        rows: |result| plain(result.uplink_counts.len()),
+        rows: |_, result| plain(result.uplink_counts.len()),
     },
     Table {
         name: "gpus",
         meaning: "a row per GPU of the servers, with its port to the scale-up network",
         always: false,
         columns: GPUS,
-        rows: |result| plain(result.gpus.len()),
+        rows: |_, result| plain(result.gpus.len()),
     },
     Table {
         name: "occupancy",
         meaning: "a row per port and number of waiting packets",
         always: false,
         columns: OCCUPANCY,
-        rows: occupancy_rows,
+        rows: |_, result| occupancy_rows(result),
     },
     Table {
         name: "trace",
         meaning: "a row per thing that happened to a packet of a traced flow, by time, flow and PSN",
         always: false,
         columns: TRACE,
-        rows: |result| plain(result.watched.trace.len()),
+        rows: |_, result| plain(result.watched.trace.len()),
     },
 ];

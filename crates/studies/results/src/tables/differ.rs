@@ -18,10 +18,10 @@ pub struct RowDifference {
 /// A table that is missing, or that the run would not write, is a difference.
 pub fn differing_rows(dir: &Path, context: &Context<'_>) -> Vec<RowDifference> {
     let mut differences = vec![];
-    for table in TABLES {
+    for table in TABLES.iter() {
         let files = ["csv", "parquet"].map(|extension| format!("{}.{extension}", table.name));
         let there: Vec<&String> = files.iter().filter(|file| dir.join(file).exists()).collect();
-        let wanted = table.always || !(table.rows)(context.result).is_empty();
+        let wanted = table.always || !(table.rows)(table, context.result).is_empty();
         if there.is_empty() && wanted {
             differences.push(RowDifference { file: files[1].clone(), found: "the table is not there".into() });
         }
@@ -35,7 +35,7 @@ pub fn differing_rows(dir: &Path, context: &Context<'_>) -> Vec<RowDifference> {
 }
 
 fn compare(path: &Path, table: &Table, context: &Context<'_>) -> Result<(), String> {
-    let rows = (table.rows)(context.result);
+    let rows = (table.rows)(table, context.result);
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let (mut before, mut different) = (0, None);
     let mut part = |frame: &mut Frame| -> Result<(), ReportError> {

@@ -65,7 +65,7 @@ fn gather_into(
     members: &[Member],
 ) -> std::result::Result<Vec<String>, ReportError> {
     let mut written = vec![];
-    for table in TABLES {
+    for table in TABLES.iter() {
         let file = |member: &Member| member.directory.join(format!("{}.parquet", table.name));
         let present: Vec<&Member> = members.iter().filter(|member| file(member).exists()).collect();
         if present.is_empty() {

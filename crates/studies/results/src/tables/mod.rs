@@ -9,6 +9,7 @@ mod guard;
 mod jobs;
 mod parquet;
 mod read;
+mod schemes;
 mod text;
 
 pub use columns::TABLES;
@@ -131,11 +132,16 @@ pub struct Table {
     pub always: bool,
     /// Columns.
     pub columns: &'static [Column],
-    /// Function that returns the positions of the rows.
-    pub rows: fn(&RunResult) -> Vec<At>,
+    /// Function that returns the positions of the rows of the table.
+    pub rows: fn(&Table, &RunResult) -> Vec<At>,
 }
 
 impl Table {
+    /// Returns `true` for the calls of a scheme.
+    pub fn is_scheme(&self) -> bool {
+        self.name.starts_with("scheme_")
+    }
+
     /// Returns a column by name.
     pub fn column(&self, name: &str) -> Option<&'static Column> {
         self.columns.iter().find(|column| column.name == name)

@@ -11,7 +11,7 @@ pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, Stri
         write_csv(table, &context, rows, &mut bytes).expect("memory can be written");
         String::from_utf8(bytes).expect("made of texts")
     };
-    let rows = TABLES.iter().map(|table| (table, (table.rows)(result)));
+    let rows = TABLES.iter().map(|table| (table, (table.rows)(table, result)));
     let written = rows.filter(|(table, rows)| table.always || !rows.is_empty());
     written.map(|(table, rows)| (table.name, text(table, &rows))).collect()
 }

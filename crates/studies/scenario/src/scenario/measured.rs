@@ -2,7 +2,7 @@
 
 use super::memory::Budget;
 use crate::ScenarioError;
-use anabranch_backend::{Measures, Setup};
+use anabranch_backend::{LoadBalancer, Measures, Setup};
 use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;
 use anabranch_workload::{FLOW_MEMORY, Flow, GroupTemplate, Medium, Start};
@@ -13,6 +13,8 @@ const PATH: u64 = 4;
 const DELAYS: u64 = 250;
 /// Bytes of a row of a trace, from the packet to the file.
 const TRACE_ROW: u64 = 250;
+/// Bytes of a row of the calls of schemes, from the call to the file.
+const SCHEME_ROW: u64 = 500;
 /// Bytes of a count of a flow's packets on an uplink.
 const UPLINK_ROW: u64 = 120;
 /// Bytes of the occupancy of a port.
@@ -27,6 +29,7 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
         ("series_flows", !asked.series_flows.is_empty(), measures.samples, "time series"),
         ("series_scheme", asked.series_scheme, measures.samples, "time series"),
         ("trace_flows", !asked.trace_flows.is_empty(), measures.samples, "traces"),
+        ("trace_scheme", asked.trace_scheme, measures.samples, "states of schemes"),
         ("uplink_counts", asked.uplink_counts, measures.samples, "counts per uplink"),
         ("occupancy", asked.occupancy, has_histogram, "histograms of queues"),
     ];
@@ -34,6 +37,21 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
     wrong
         .map(|(key, .., what)| format!("[measure]: `{key}` has no effect: the backend `{backend}` measures no {what}"))
         .collect()
+}
+
+/// Returns a warning for each load balancer whose schemes have no state to be traced.
+pub(super) fn without_state(setup: &Setup) -> impl Iterator<Item = String> {
+    let is_bare = |of: &&LoadBalancer| of.host.state().is_empty() && of.switch.state().is_empty();
+    setup.load_balancers.iter().filter(|_| setup.measure.trace_scheme).filter(is_bare).map(|of| {
+        let rows = match of.host.capabilities().leaves_choice_to_switches() {
+            true => "nothing is written",
+            false => "its rows have its calls alone",
+        };
+        format!(
+            "[measure]: `trace_scheme`: `{}` keeps no state between packets: {rows}; its tags are in `trace.csv` too",
+            of.name
+        )
+    })
 }
 
 /// Returns the maximum number of flows that start at the same time with a load balancer that keeps a state per path, and the
@@ -87,9 +105,10 @@ pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static s
     let traced: u64 =
         measure.trace_flows.iter().map(|flow| packets(*flow).saturating_mul(2)).fold(0, u64::saturating_add);
     let rows = traced.min(measure.trace_limit);
-    let trace = rows.saturating_mul(TRACE_ROW);
+    let row = TRACE_ROW + if measure.trace_scheme { SCHEME_ROW } else { 0 };
+    let trace = rows.saturating_mul(row);
     let left = budget.left();
-    let fits = (left / TRACE_ROW).max(1);
+    let fits = (left / row).max(1);
     budget
         .take(trace, &format!("[measure]: `trace_flows`: a trace of {rows} rows"))
         .map_err(|error| ("measure.trace_limit", error.help(format!("`trace_limit = {fits}` in [measure] fits"))))?;

@@ -602,6 +602,7 @@ impl Scenario {
             .chain(cells)
             .chain(unsettled)
             .chain(unmeasured)
+            .chain(measured::without_state(setup))
             .chain(unlike)
             .chain(setup.flows.notes.iter().cloned())
             .collect()
@@ -705,6 +706,7 @@ impl Scenario {
             occupancy: self.measure.occupancy,
             attribution: self.measure.attributes(generated.flows.number_of_flows(), self.run.skip == SkipRule::Steady),
             trace_flows: flows("trace_flows", &asked.trace_flows)?,
+            trace_scheme: asked.trace_scheme,
             trace_limit: self.measure.trace_limit,
             ..Measure::default()
         };

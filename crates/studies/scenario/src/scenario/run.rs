@@ -99,12 +99,15 @@ parameters! {
         /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
+        /// Records for the flows of `trace_flows` each call of their schemes, and what these knew after it, in `scheme_NAME.csv` and
+        /// `.parquet`: a scheme's page lists its columns. Simulations only.
+        trace_scheme: bool = false, source "ours";
         /// Flows with rows in the results: all, or without-jobs: groups of collectives, all-to-alls and training steps are
         /// made as they start and forgotten as they end, so that memory does not grow with their number. Rows per group, rank
         /// and step remain. `check` names jobs that keep rows of their flows: with [servers], a split_share, sizes or an order
         /// of their own for each group, and GOAL schedules. Simulations only.
         flow_rows: FlowRows = FlowRows::All, source "ours", Expert;
-        /// Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of memory.
+        /// Maximum number of rows of a trace, and of the calls of schemes; later rows are omitted with a warning. A row takes about 100 B of memory, of a scheme 250 B.
         trace_limit: u64 = 1_000_000, source "ours", Expert;
     }
 }
@@ -201,6 +204,11 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
             let help = format!("give `flow_rows = \"all\"`, or remove `{key}`");
             return Err(ScenarioError::new(message).maybe_at(place).help(help));
         }
+    }
+    if measure.trace_scheme && measure.trace_flows.is_empty() {
+        let message = "[measure]: `trace_scheme`: found true without `trace_flows`, whose schemes it records";
+        let help = "give `trace_flows = [\"first:2\"]` too, or `trace_scheme = false`";
+        return Err(ScenarioError::new(message).maybe_at(tree.place("measure.trace_scheme")).help(help));
     }
     if measure.trace_limit == 0 {
         let place = tree.place("measure.trace_limit");

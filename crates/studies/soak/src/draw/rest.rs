@@ -78,7 +78,8 @@ pub(super) fn measure(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Dr
     if !dice.once_in(4) {
         section = section
             .raw("trace_flows", format!("[{}]", quoted(flows(dice))))
-            .raw("trace_limit", dice.pick(&["100", "5000", "1000000"]));
+            .raw("trace_limit", dice.pick(&["100", "5000", "1000000"]))
+            .raw("trace_scheme", dice.once_in(2));
     }
     draft.with(section)
 }

@@ -29,6 +29,7 @@ class App {
     document.getElementById("what").textContent = [...(runs.length > 1 ? [] : [run.facts.scheme, `seed ${run.facts.seed}`]), count(run.facts.hosts, "hosts"), count(run.facts.switches, "switches"), count(run.links, "directed links")].join(" \u00b7 ");
     stage.classList.toggle("alone", runs.length < 2);
     this.packets = runs.some((run) => run.facts.trace) ? new Packets(this, document.getElementById("flows")) : null;
+    this.schemes = runs.some((run) => run.facts.schemes?.length) ? new Schemes(this, document.getElementById("schemes")) : null;
     this.jobs = runs.some((run) => run.facts.jobs) ? new Jobs(this, document.getElementById("jobs")) : null;
     this.setUpControls();
     this.setUpZoom();
@@ -362,6 +363,7 @@ class App {
       this.details.drawBusiest();
       this.details.drawChosen();
       this.packets?.count();
+      this.schemes?.draw();
       this.jobs?.count();
       this.news = false;
     }

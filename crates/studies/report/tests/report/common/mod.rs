@@ -1,9 +1,10 @@
 //! Synthetic results on a leaf-spine network, for the tests and the gallery.
 
+use anabranch_lb::{Call, CallEvent, Decision, Feedback, Outgoing, Probe, State};
 use anabranch_outcome::{
     Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GpuPortStats, GpuRow,
     GroupRow, JobFlowRow, JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow,
-    RunResult, RunRows, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
+    RunResult, RunRows, SchemeRow, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::Comparison;
@@ -284,6 +285,41 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
     };
     let lost = TraceRow { event: TraceEvent::NoRoute, psn: None, joined: None, queue_bytes: None, ..sent };
     result.watched.trace = vec![sent, lost];
+    result.watched.schemes = scheme_rows();
+}
+
+/// Calls of Hopper for flow 7: a packet, an acknowledgement, a hold, and a probe with its reply.
+pub fn scheme_rows() -> Vec<SchemeRow> {
+    let feedback = Feedback {
+        tag: 9,
+        ecn: true,
+        rtt: Some(Time::from_us(14)),
+        psn: 3,
+        packets: 2,
+        bytes: 8192,
+        cumulative: 4,
+        next_psn: 11,
+    };
+    let hold = Decision::Hold(Time::from_us(20));
+    let events = [
+        (CallEvent::Select(Outgoing { psn: 3, ..Outgoing::first(4096) }, Decision::Send(9)), f64::NAN),
+        (CallEvent::Ack(feedback), 14e6),
+        (CallEvent::PollProbe(Some(Probe { tag: 5, bytes: 64 })), 14e6),
+        (CallEvent::ProbeReply(5, Time::from_us(8), false, false), 14e6),
+        (CallEvent::Select(Outgoing { psn: 11, retransmission: true, ..Outgoing::first(4096) }, hold), 14e6),
+    ];
+    let row = |(us, (event, average))| SchemeRow {
+        link: 0,
+        call: Call {
+            time: Time::from_us(us),
+            scheme: "hopper",
+            host: 1,
+            flow: 7,
+            event,
+            state: State::of(&[average, 12e6]),
+        },
+    };
+    (1..).zip(events).map(row).collect()
 }
 
 fn port_sample(i: u64) -> PortSample {

@@ -1,0 +1,122 @@
+//! Tables of the calls of schemes: what each received, what it returned, and the state that it had then. A scheme declares the
+//! columns of its state in its own file.
+
+use super::{
+    At, Column, ColumnKind, Context, Table, Value,
+    columns::plain,
+    declare::{columns, integer, picoseconds, text},
+    filling::fill,
+};
+use anabranch_lb::{
+    Call, CallEvent, Decision, MAX_STATE, StateColumn,
+    registry::{HostParameters, SwitchParameters},
+};
+use anabranch_outcome::{LinkRow, RunResult};
+
+fn call<'r>(c: &Context<'r>, at: At) -> &'r Call {
+    &c.result.watched.schemes[at.0].call
+}
+
+fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
+    &c.result.links[c.result.watched.schemes[at.0].link as usize]
+}
+
+/// Columns before those of the state: with the flows, which the scenario has, all that a scheme receives and returns.
+const CALLS: &[Column] = columns! {
+    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(call(c, at).time.ps());
+    event: Text, "",
+        "choice: send, send-ack-request (at once, and the flow waits for it), hold (until `until_ps`), wait (for an ACK), probe; of a \
+         switch: forward. What the scheme is told: open, ack, trimmed, trimmed-last-hop, gap (a later packet came), refused (no memory), \
+         timeout, paths (dead ones changed), ports, reply, probe-lost (-resume: a held flow goes on), close; no-probe: asked at its timer",
+        |c, at| text(call(c, at).word());
+    flow_id: Integer, "", "number of the flow", |c, at| integer(call(c, at).flow.into());
+    psn: Integer optional, "", "packet sequence number; of ack, that of the packet it acknowledges", |c, at| call(c, at).psn().into();
+    tag: Integer optional, "", "path tag chosen, or reported on", |c, at| call(c, at).tag().map(u64::from).into();
+    from: Text, "", "node of the scheme", |c, at| text(&link(c, at).from);
+    to: Text, "", "of forward: next node", |c, at| match call(c, at).event {
+        CallEvent::Forward(..) => text(&link(c, at).to),
+        _ => text(""),
+    };
+    until_ps: Integer optional, "ps", "of hold: end of it", |c, at| match call(c, at).event {
+        CallEvent::Select(_, Decision::Hold(until)) => integer(until.ps()),
+        _ => Value::Empty,
+    };
+    eligible_ps: Integer optional, "ps", "of a choice: time at which window and pacing first allowed the packet",
+        |c, at| picoseconds(call(c, at).packet().map(|packet| packet.eligible_at));
+    free_ports: Integer optional, "", "of a choice: ports of the NIC with space, one bit each; empty: all",
+        |c, at| call(c, at).packet().map(|packet| packet.free_ports).filter(|ports| *ports < u32::MAX).map(u64::from).into();
+    port_free_ps: Integer optional, "ps", "of a choice: time at which another port has space; empty: any has",
+        |c, at| picoseconds(call(c, at).packet().map(|packet| packet.port_free_at).filter(|at| at.ps() > 0));
+    retransmission: Flag, "", "of a choice: the packet was sent before",
+        |c, at| Value::Flag(call(c, at).packet().is_some_and(|packet| packet.retransmission));
+    bytes: Integer optional, "bytes", "payload of the packet or probe; of ack: newly acknowledged", |c, at| call(c, at).bytes().into();
+    rtt_ps: Integer optional, "ps", "of ack and reply: round trip", |c, at| picoseconds(call(c, at).rtt());
+    marked: Flag, "", "of ack and reply: the packet had an ECN mark", |c, at| Value::Flag(call(c, at).is_marked());
+    packets: Integer optional, "packets", "of ack: newly acknowledged",
+        |c, at| call(c, at).feedback().map(|feedback| u64::from(feedback.packets)).into();
+    acked_below: Integer optional, "", "of ack: every PSN below it has arrived",
+        |c, at| call(c, at).feedback().map(|feedback| feedback.cumulative).into();
+    next_psn: Integer optional, "", "of ack: next new PSN", |c, at| call(c, at).feedback().map(|feedback| feedback.next_psn).into();
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
+
+fn value<'r, const N: usize>(c: &Context<'r>, at: At) -> Value<'r> {
+    call(c, at).state.get(N).into()
+}
+
+fn column<const N: usize>(of: &StateColumn) -> Column {
+    Column {
+        name: of.name,
+        unit: of.unit,
+        meaning: of.meaning,
+        kind: ColumnKind::Real,
+        optional: true,
+        get: value::<N>,
+        fill: |c, rows, to| fill(value::<N>, c, rows, to),
+    }
+}
+
+const STATE: [fn(&StateColumn) -> Column; MAX_STATE] = [
+    column::<0>,
+    column::<1>,
+    column::<2>,
+    column::<3>,
+    column::<4>,
+    column::<5>,
+    column::<6>,
+    column::<7>,
+    column::<8>,
+    column::<9>,
+    column::<10>,
+    column::<11>,
+];
+
+fn rows(table: &Table, result: &RunResult) -> Vec<At> {
+    let all = &result.watched.schemes;
+    let is_own = |at: &At| {
+        name(all[at.0].call.scheme) == table.name
+            && all[at.0].is_written(at.0.checked_sub(1).map(|before| &all[before]))
+    };
+    plain(all.len()).into_iter().filter(is_own).collect()
+}
+
+fn name(scheme: &str) -> String {
+    format!("scheme_{}", scheme.replace('-', "_"))
+}
+
+/// Returns the table of each scheme that chooses paths: of hosts, and of switches with a state.
+pub(super) fn tables() -> impl Iterator<Item = Table> {
+    let hosts = HostParameters::each().into_iter().filter(|host| !host.capabilities().leaves_choice_to_switches());
+    let switches = SwitchParameters::each().into_iter().filter(|switch| !switch.state().is_empty());
+    let sides = hosts.map(|host| (host.name(), host.state())).chain(switches.map(|s| (s.name(), s.state())));
+    sides.map(|(scheme, state)| {
+        let columns = CALLS.iter().copied().chain(state.iter().zip(STATE).map(|(of, make)| make(of)));
+        Table {
+            name: name(scheme).leak(),
+            meaning: "a row per call of this scheme for a traced flow, with its state after it",
+            always: false,
+            columns: columns.collect::<Vec<_>>().leak(),
+            rows,
+        }
+    })
+}
