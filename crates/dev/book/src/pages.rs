@@ -145,6 +145,21 @@ fn side_text(text: &mut String, side: Side, about: &About) {
         }
         None => *text += "It has no parameters.\n\n",
     }
+    let state = match side {
+        Side::Host => HostParameters::named(name).map_or(&[][..], |scheme| scheme.state()),
+        Side::Switch => SwitchParameters::named(name).map_or(&[][..], |scheme| scheme.state()),
+    };
+    if state.is_empty() {
+        *text += "It keeps no state that `measure.trace_scheme` shows.\n\n";
+        return;
+    }
+    let table = name.replace('-', "_");
+    let _ = write!(text, "Columns of its state in [`scheme_{table}`](../reference/results.md#schemes):\n\n");
+    for column in state {
+        let unit = if column.unit.is_empty() { String::new() } else { format!(" ({})", column.unit) };
+        let _ = writeln!(text, "- `{}`{unit}: {}", column.name, plain(column.meaning));
+    }
+    text.push('\n');
 }
 
 fn plain(text: &str) -> String {

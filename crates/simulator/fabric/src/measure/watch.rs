@@ -64,9 +64,13 @@ impl Watch {
         self.captures.iter().map(|(port, _)| *port)
     }
 
+    fn is_traced(&self, flow: u32) -> bool {
+        let word = self.flows.get(flow as usize / 64).copied().unwrap_or(0);
+        word >> (flow % 64) & 1 == 1
+    }
+
     pub(crate) fn follows(&self, packet: &Packet) -> bool {
-        let word = self.flows.get(packet.flow as usize / 64).copied().unwrap_or(0);
-        word >> (packet.flow % 64) & 1 == 1 && packet.kind != Kind::Pause && !self.full
+        self.is_traced(packet.flow) && packet.kind != Kind::Pause && !self.full
     }
 
     pub(crate) fn joins(&mut self, id: PacketId, now: u64, queue: u32) {
@@ -131,7 +135,8 @@ impl Watch {
 
     /// Records the choice of a switch if it was for this data packet, whose flow has the key `key` at switches.
     pub(crate) fn note_choice(&self, packet: &Packet, key: u64, now: u64, link: u32) {
-        if let Some(record) = self.record.as_ref().filter(|_| packet.kind == Kind::Data) {
+        if let Some(record) = self.record.as_ref().filter(|_| packet.kind == Kind::Data && self.is_traced(packet.flow))
+        {
             let forwarded = CallEvent::Forward(packet.psn.into(), packet.tag, link);
             record.note_forwarded(Time::from_ps(now), (packet.src, packet.dst, key), packet.flow, forwarded);
         }

@@ -17,8 +17,9 @@ impl Backlog<'_> {
             let state = &self.ports[port.at()];
             let queue = if packet.is_control() { state.control_bytes } else { self.class_bytes(port, packet.class) };
             self.watch.joins(id, now, queue);
-            self.watch.note_choice(packet, self.plan.flow_key(packet.flow), now, self.link(port));
         }
+        let packet = &self.packets[id];
+        self.watch.note_choice(packet, self.plan.flow_key(packet.flow), now, self.link(port));
     }
 
     /// Records an event of a packet. `queue` is the queue length in bytes that caused it; `None`: the length when it joined.
