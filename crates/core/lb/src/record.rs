@@ -420,7 +420,8 @@ impl SwitchScheme for RecordedSwitch {
 /// The first call whose result or state differs.
 pub fn replay(calls: &[Call], build: impl Fn(&'static str, u64) -> Host) -> Result<(), String> {
     let mut fresh: BTreeMap<(&str, u64), Host> = BTreeMap::new();
-    for call in calls {
+    let of_host = |call: &&Call| !matches!(call.event, CallEvent::Forward(..));
+    for call in calls.iter().filter(of_host) {
         let Call { time, scheme, host, flow, ref event, .. } = *call;
         let of = fresh.entry((scheme, host)).or_insert_with(|| build(scheme, host));
         let repeated = match event {

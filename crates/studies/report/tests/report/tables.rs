@@ -98,7 +98,15 @@ fn only_measured_tables_are_written_and_stale_ones_removed() {
     let formats = CSV;
     common::write_run(&dir, &measured, &meta("prime", 1), formats);
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
-    let extra = ["series.csv", "series_flows.csv", "series_scheme.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
+    let extra = [
+        "series.csv",
+        "series_flows.csv",
+        "series_scheme.csv",
+        "uplinks.csv",
+        "occupancy.csv",
+        "trace.csv",
+        "scheme_hopper.csv",
+    ];
     let of_jobs = ["jobs.csv", "job_ranks.csv", "job_steps.csv", "job_flows.csv", "gpus.csv"];
     assert_eq!(files(&dir), names(&[&base[..], &extra[..], &of_jobs[..]].concat()));
     common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), formats);

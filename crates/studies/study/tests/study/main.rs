@@ -3,4 +3,5 @@
 mod pcap;
 mod recorded;
 mod round_trip;
+mod schemes;
 mod sweep;
