@@ -242,6 +242,7 @@ host_schemes! {
     hopper Hopper HopperParameters,
     hf2t Hf2t Hf2tParameters,
     qp_spray QpSpray QpSprayParameters,
+    cast Cast CastParameters,
     flicr Flicr FlicrParameters,
     mrc Mrc MrcParameters,
     mp_rdma MpRdma MpRdmaParameters,

@@ -154,7 +154,7 @@ pub const SYNONYMS: &[Synonym] = &[
     Synonym {
         words: &["queue-pair", "qp", "connection"],
         meaning: "Send and receive queue of one RDMA connection; switches hash its UDP source port.",
-        see: &["qp-spray", "max_queue_pairs", "transport"],
+        see: &["qp-spray", "cast", "max_queue_pairs", "transport"],
     },
     Synonym {
         words: &["percentile", "quantile", "median", "p50", "p95", "p99", "99th-percentile", "mean", "max"],

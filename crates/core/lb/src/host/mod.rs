@@ -2,6 +2,7 @@
 
 pub(crate) mod bitmap;
 pub(crate) mod braid;
+pub(crate) mod cast;
 pub(crate) mod chunks;
 pub(crate) mod co_prime;
 pub(crate) mod ecmp;

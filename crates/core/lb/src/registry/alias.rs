@@ -67,6 +67,7 @@ pub const ALIASES: &[Alias] = &[
     alias("hf2t", "hf2t", "letflow", "hosts lengthen some gaps so that LetFlow sees more flowlets"),
     alias("qp-spray", "qp-spray", "ecmp", "chunks in turn over a few queue pairs with fixed paths"),
     alias("nccl", "qp-spray", "ecmp", "static spraying as collective libraries do it, another name of qp-spray"),
+    alias("cast", "cast", "ecmp", "chunks over a few queue pairs, more over those with short round trips (RCCL)"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
     alias("prime", "prime", "ev-index", "PRIME: multi-part round robin that passes over congested paths"),
     alias("prime-guided", "prime", "source-guided", "PRIME over the guided paths of a Dragonfly or Slim Fly")
@@ -278,7 +279,7 @@ mod tests {
     fn capabilities_are_those_of_the_papers() {
         let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());
         keep.sort_unstable();
-        assert_eq!(keep, ["ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"]);
+        assert_eq!(keep, ["cast", "ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"]);
         assert_eq!(HostParameters::names(|host| host.capabilities().leaves_choice_to_switches()), ["ecmp"]);
         let flowlets = SwitchParameters::names(|switch| switch.capabilities().flowlet_timeout().is_some());
         assert_eq!(flowlets, ["letflow", "conga"]);

@@ -256,7 +256,7 @@ fn probes_count_as_queue_pairs() {
         let result = run(&roce_setup(topology.clone(), many.clone(), scheme, Profile::Irn));
         result.flows.iter().filter_map(|flow| flow.metrics.max_queue_pairs).max().unwrap()
     };
-    assert_eq!([most("ecmp"), most("qp-spray")], [1, 4]);
+    assert_eq!([most("ecmp"), most("qp-spray"), most("cast")], [1, 4, 4]);
     assert!(most("hopper") >= 3);
 }
 
