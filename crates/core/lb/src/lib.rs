@@ -8,6 +8,7 @@ mod hash;
 mod host;
 mod record;
 pub mod registry;
+mod signal;
 mod state;
 mod switch;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
 pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay};
+pub use signal::LinkSignal;
 pub use state::{MAX_STATE, State, StateColumn};
 
 use anabranch_units::{Rate, Time};
@@ -222,6 +224,9 @@ pub trait HostScheme {
     fn close(&mut self, slot: u32);
     /// Selects the path of the next packet of the flow in `slot`.
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
+    /// Handles the signal that an acknowledged or trimmed packet with this tag has brought back; its acknowledgement or loss
+    /// follows. Called for schemes with [`registry::SchemeCapabilities::reads_signals`].
+    fn on_signal(&mut self, _slot: u32, _tag: Tag, _signal: LinkSignal) {}
     /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
     /// Handles the loss of the packet with this tag. Schemes that treat all causes alike implement [`HostScheme::on_nack`].

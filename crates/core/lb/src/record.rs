@@ -2,9 +2,9 @@
 //! schemes on fresh ones.
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPaths, GuidedSwitch, HostScheme, LocalQueues,
-    Loss, Outgoing, PacketView, PathReading, PathSpace, Probe, SchemeCounters, State, SwitchHeader, SwitchScheme, Tag,
-    ValueState,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPaths, GuidedSwitch, HostScheme, LinkSignal,
+    LocalQueues, Loss, Outgoing, PacketView, PathReading, PathSpace, Probe, SchemeCounters, State, SwitchHeader,
+    SwitchScheme, Tag, ValueState,
     registry::{Host, Switch},
 };
 use anabranch_units::Time;
@@ -61,6 +61,8 @@ pub enum CallEvent {
     Select(Outgoing, Decision),
     /// [`HostScheme::on_ack`].
     Ack(Feedback),
+    /// [`HostScheme::on_signal`].
+    Signal(Tag, LinkSignal),
     /// [`HostScheme::on_loss`].
     Loss(Tag, Loss),
     /// [`HostScheme::on_timeout`].
@@ -110,6 +112,7 @@ impl Call {
             CallEvent::Loss(_, Loss::TrimmedAtLastHop) => "trimmed-last-hop",
             CallEvent::Loss(_, Loss::Gap) => "gap",
             CallEvent::Loss(_, Loss::Refused) => "refused",
+            CallEvent::Signal(..) => "signal",
             CallEvent::Timeout(_) => "timeout",
             CallEvent::PathsChanged(_) => "paths",
             CallEvent::PortsChanged(..) => "ports",
@@ -129,6 +132,7 @@ impl Call {
         match &self.event {
             CallEvent::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag))
             | CallEvent::Loss(tag, _)
+            | CallEvent::Signal(tag, _)
             | CallEvent::Timeout(tag)
             | CallEvent::PollProbe(Some(Probe { tag, .. }))
             | CallEvent::ProbeReply(tag, ..)
@@ -307,6 +311,11 @@ impl HostScheme for Recorded {
         self.scheme.on_loss(now, slot, tag, cause);
         self.write(now, slot, || CallEvent::Loss(tag, cause));
     }
+    /// Its time is that of the call before: the acknowledgement or loss follows.
+    fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
+        self.scheme.on_signal(slot, tag, signal);
+        self.write(self.last, slot, || CallEvent::Signal(tag, signal));
+    }
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         self.scheme.on_timeout(now, slot, tag);
         self.write(now, slot, || CallEvent::Timeout(tag));
@@ -438,6 +447,7 @@ pub fn replay(calls: &[Call], build: impl Fn(&'static str, u64) -> Host) -> Resu
                 match other {
                     CallEvent::Ack(feedback) => of.on_ack(time, flow, feedback),
                     CallEvent::Loss(tag, cause) => of.on_loss(time, flow, *tag, *cause),
+                    CallEvent::Signal(tag, signal) => of.on_signal(flow, *tag, *signal),
                     CallEvent::Timeout(tag) => of.on_timeout(time, flow, *tag),
                     CallEvent::PathsChanged(dead) => of.on_paths_changed(time, flow, dead),
                     CallEvent::PortsChanged(local, remote) => of.on_ports_changed(time, flow, *local, *remote),

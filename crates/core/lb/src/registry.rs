@@ -18,9 +18,9 @@ pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Loss, Outgoing,
-    PacketView, PathReading, Probe, Recorded, RecordedSwitch, SchemeCounters, State, StateColumn, SwitchHeader,
-    SwitchInfo, SwitchScheme, Tag, ValueState, host,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LinkSignal, LocalQueues,
+    Loss, Outgoing, PacketView, PathReading, Probe, Recorded, RecordedSwitch, SchemeCounters, State, StateColumn,
+    SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
@@ -101,6 +101,9 @@ macro_rules! host_schemes {
             #[inline]
             fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
                 match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* Self::Recorded(s) => s.select(now, slot, packet) }
+            }
+            fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
+                match self { $(Self::$scheme(s) => s.on_signal(slot, tag, signal),)* Self::Recorded(s) => s.on_signal(slot, tag, signal) }
             }
             #[inline]
             fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {

@@ -8,9 +8,10 @@
 
 use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
     registry::{Invalid, SchemeCapabilities},
+    state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Never, parameters};
@@ -29,6 +30,15 @@ pub(crate) const ABOUT: About = About {
         sample they take turns. Ours: samples are round trips of packets, and each flow begins without any. As in qp-spray, a \
         chunk that overtakes counts as out of order. RCCL's splitting of each message over all pairs is not modelled.",
 };
+
+state! {
+    /// Mean round trip of the queue pair chosen or reported on.
+    round_trip_ps: "ps";
+    /// Chunks that it sends in a round.
+    quota: "chunks";
+    /// Chunks of it left in this round.
+    left: "chunks";
+}
 
 parameters! {
     pub struct CastParameters {
@@ -152,6 +162,14 @@ impl Cast {
 }
 
 impl HostScheme for Cast {
+    fn state(&self, _now: Time, slot: u32, tag: Option<Tag>) -> State {
+        let flow = self.flows.peek(slot);
+        let Some(pair) = flow.and_then(|flow| flow.pairs.iter().find(|pair| Some(pair.tag) == tag)) else {
+            return State::default();
+        };
+        let round_trip_ps = if pair.samples > 0.0 { pair.mean } else { f64::NAN };
+        Columns { round_trip_ps, quota: pair.quota.into(), left: pair.left.into() }.into()
+    }
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
         let p = &self.parameters;
         let (mut stream, space) = (Stream::keyed(self.host_key, flow.connection, "ports"), EntropySpace::new(p.values));

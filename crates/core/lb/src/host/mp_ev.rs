@@ -65,6 +65,12 @@ impl PathEncoding {
         self.sizes[..part].iter().fold(path, |path, size| path / size) % self.sizes[part]
     }
 
+    /// Returns the paths with the first `parts` values of `path`, which are those over the link that these values name.
+    pub(crate) fn alike(&self, path: u16, parts: usize) -> impl Iterator<Item = u16> + use<> {
+        let stride: u16 = self.sizes[..parts.min(self.parts())].iter().product();
+        (path % stride..self.paths).step_by(usize::from(stride))
+    }
+
     pub(crate) fn tag(&self, path: u16) -> Tag {
         (0..self.parts()).fold(0, |tag, part| tag | Tag::from(self.value(path, part)) << self.shifts[part])
     }

@@ -7,6 +7,9 @@
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //! - Guided paths (§VI: other topologies need a "mapping between each part of MP-EV to the topology") are one part, the number
 //!   of the path in its list: lists are not as long for every first choice.
+//! - With `signal = "csig"` (§VII names CSIG for "fine-grained congestion signals" that "avoid specific links") a mark or a NACK says
+//!   that there is congestion, and the packet's field where: all paths over that link are penalised as the one is by default. A link
+//!   that all paths share penalises none; a packet without a field penalises its path. Timeouts penalise their path.
 //!
 //! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
 //! The history of a path takes `ceil(log2(p_max` + 1)) bits in hardware, `p_max` being the largest penalty (PRIME §III-D;
@@ -22,7 +25,7 @@ use super::{
     mp_ev::{Generator, MAX_PATHS, PathEncoding},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, State, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, LinkSignal, Outgoing, PathSpace, State, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
     state::state,
 };
@@ -89,6 +92,17 @@ choices! {
 }
 
 choices! {
+    /// Paths that a mark or a NACK penalises.
+    pub enum PrimeSignal {
+        /// That of the packet.
+        Ecn = "ecn",
+        /// All over the link with the highest load of the packet's path, which switches write into it (`fabric.csig`). With
+        /// forwarding tables as without failures.
+        Csig = "csig",
+    }
+}
+
+choices! {
     /// Scope of one round robin and one congestion history.
     pub enum Scope {
         /// One flow.
@@ -134,6 +148,8 @@ parameters! {
         history: HistoryOf = HistoryOf::Path, source "PRIME §III-D (III-C differs; specification 5.4 (c))", Reading;
         /// Effect of a NACK on a path that a mark has penalised.
         nack_on_marked: NackOnMarked = NackOnMarked::Replace, source "PRIME §III-C (III-D can be read otherwise; specification 5.4 (b))", Reading;
+        /// Paths that a mark or a NACK penalises.
+        signal: PrimeSignal = PrimeSignal::Ecn, source "PRIME §III-C; csig: ours, §VII names it as future work", Reading;
         /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
         /// Packets sent before the history takes effect.
@@ -154,7 +170,15 @@ impl SchemeCapabilities for PrimeParameters {
     fn check(&self) -> Result<(), Invalid> {
         let is_shared = self.values == PrimeValues::Guided && self.scope != Scope::Flow;
         Invalid::unless(!is_shared, "values", "guided", "structured, or `scope = \"flow\"`")?;
+        let names_links = self.values == PrimeValues::Structured && self.history == HistoryOf::Path;
+        let expected =
+            "\"ecn\", or `values = \"structured\"` and `history = \"path\"`, in which a link is a set of paths";
+        Invalid::unless(self.signal == PrimeSignal::Ecn || names_links, "signal", "\"csig\"", expected)?;
         Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
+    }
+
+    fn reads_signals(&self) -> bool {
+        self.signal == PrimeSignal::Csig
     }
 }
 
@@ -198,6 +222,10 @@ pub struct Prime {
     lists: Slots<Arc<GuidedPaths>>,
     /// Sorted by key; the number is an index into `contexts`.
     shared: Vec<(Sharing, u32)>,
+    /// The last signal, with the tag of its packet.
+    signal: (Tag, LinkSignal),
+    /// Parts of a value before those of the switches: 1 where the first names a plane.
+    before: usize,
 }
 
 /// Properties of a flow with a shared context, needed to find another one.
@@ -221,6 +249,8 @@ impl Prime {
             contexts: Slots::new(),
             lists: Slots::new(),
             shared: Vec::new(),
+            signal: (0, LinkSignal::default()),
+            before: 0,
         }
     }
 
@@ -277,11 +307,18 @@ impl Prime {
         }
     }
 
+    /// Penalises what the packet of this tag met, which its signal names if it has one.
     fn penalise(&mut self, slot: u32, tag: Tag, signal: Signal) {
+        let (of, link) = std::mem::take(&mut self.signal);
+        let is_named = of == tag && link != LinkSignal::default();
+        self.penalise_over(slot, tag, is_named.then(|| link.stage() + self.before), signal);
+    }
+
+    fn penalise_over(&mut self, slot: u32, tag: Tag, parts: Option<usize>, signal: Signal) {
         let rules = self.rules;
         let tag = if self.parameters.values == PrimeValues::Guided { GuidedPaths::index(tag) } else { tag };
         if let Some(context) = self.of(slot) {
-            context.penalise(tag, signal, &rules);
+            context.penalise(tag, parts, signal, &rules);
         }
     }
 }
@@ -293,6 +330,7 @@ impl HostScheme for Prime {
             self.lists.put(slot, Arc::clone(list));
         }
         let Some(shape) = self.encoding(&flow.paths) else { return };
+        self.before = usize::from(flow.paths.planes > 1);
         let packet_time = flow.rate.wire_time(u64::from(flow.full_packet));
         if self.parameters.scope == Scope::Flow {
             let mut context = self.context(flow.key, shape, flow.bdp_packets, packet_time);
@@ -332,6 +370,10 @@ impl HostScheme for Prime {
         })
     }
 
+    fn on_signal(&mut self, _slot: u32, tag: Tag, signal: LinkSignal) {
+        self.signal = (tag, signal);
+    }
+
     #[inline]
     fn on_ack(&mut self, _now: Time, slot: u32, feedback: &Feedback) {
         if feedback.ecn {
@@ -344,7 +386,7 @@ impl HostScheme for Prime {
     }
 
     fn on_timeout(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.penalise(slot, tag, Signal::Timeout);
+        self.penalise_over(slot, tag, None, Signal::Timeout);
     }
 
     fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
@@ -387,6 +429,7 @@ mod tests {
     use super::*;
     use crate::host::testing::{flow, guided_flow, mark, packet, send, send_at};
     use anabranch_settings::{Parameters, Raw};
+    use std::collections::BTreeSet;
 
     fn prime(sets: &[(&str, Raw)], uplinks: &[u32]) -> Prime {
         let mut p = PrimeParameters { history_after: PacketsOrBdp::Packets(0), ..Default::default() };
@@ -534,6 +577,57 @@ mod tests {
                 tag
             });
             assert_eq!(a, b, "{packet}");
+        }
+    }
+
+    proptest::proptest! {
+        /// A path is a digit per tier. Penalised are those with the digits of the packet up to the named link, and no others;
+        /// none where that is all of them.
+        #[test]
+        fn a_signal_penalises_the_paths_over_its_link(
+            uplinks in proptest::collection::vec(2u32..6, 1..4), path: u32, stage in 0usize..4, loss: bool, planes: bool,
+        ) {
+            let stage = stage.min(uplinks.len() - usize::from(planes));
+            let csig = [("signal", Raw::Text("csig".into())), ("p_ecn", Raw::Int(200)), ("p_nack", Raw::Int(200))];
+            let mut s = Prime::new(prime(&csig, &[2]).parameters, 1, 2);
+            let paths = PathSpace { uplinks: &uplinks, planes: if planes { uplinks[0] } else { 1 }, ..Default::default() };
+            s.open(Time::ZERO, 0, &FlowInfo { paths, ..flow(&[]) });
+            let encoding = PathEncoding::new(&uplinks).unwrap();
+            let digits = |path: u32| -> Vec<u32> {
+                uplinks.iter().scan(path, |rest, size| { let digit = *rest % size; *rest /= size; Some(digit) }).collect()
+            };
+            let path = path % encoding.paths();
+            let tag = encoding.tag(path as u16);
+            s.on_signal(0, tag, LinkSignal::new(9, stage as u8, false));
+            match loss {
+                true => s.on_nack(Time::ZERO, 0, tag),
+                false => mark(&mut s, tag),
+            }
+            let shared = stage + usize::from(planes);
+            let over = |other: u32| shared > 0 && digits(other)[..shared] == digits(path)[..shared];
+            let free: Vec<Tag> =
+                (0..encoding.paths()).filter(|other| !over(*other)).map(|other| encoding.tag(other as u16)).collect();
+            // Penalties last for 200 packets. Two passes over half as many paths have each of them.
+            let sent: BTreeSet<Tag> = (0..80).map(|_| send(&mut s)).collect();
+            proptest::prop_assert!(sent.iter().all(|tag| free.contains(tag)), "{sent:?} of {free:?}");
+            proptest::prop_assert!(free.len() > 40 || sent.len() == free.len());
+            // The next one has no signal: its path alone.
+            let other = send(&mut s);
+            mark(&mut s, other);
+            let sent: BTreeSet<Tag> = (0..80).map(|_| send(&mut s)).collect();
+            let left: BTreeSet<Tag> = free.iter().copied().filter(|tag| *tag != other).collect();
+            proptest::prop_assert!(left.is_empty() || sent.is_subset(&left), "{sent:?} of {left:?}");
+            proptest::prop_assert!(left.is_empty() || left.len() > 40 || sent == left);
+        }
+    }
+
+    #[test]
+    fn a_signal_needs_paths_whose_parts_are_links() {
+        for (key, word) in [("values", "guided"), ("history", "part")] {
+            let mut p = PrimeParameters { signal: PrimeSignal::Csig, ..Default::default() };
+            assert!(p.check().is_ok());
+            p.set(key, &Raw::Text(word.into())).unwrap();
+            assert!(p.check().unwrap_err().to_string().starts_with("`signal`: found \"csig\", expected \"ecn\", or"));
         }
     }
 

@@ -73,6 +73,11 @@ pub trait SchemeCapabilities {
         false
     }
 
+    /// Returns `true` if a host scheme reads the signals of links ([`crate::LinkSignal`]).
+    fn reads_signals(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].
     fn profiles_ports(&self) -> bool {
         false

@@ -1,8 +1,8 @@
 //! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
 use crate::{
-    Call, Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Loss,
-    MAX_STATE, Outgoing, PacketView, PathSpace, Record, StateColumn, SwitchHeader, SwitchInfo, SwitchScheme,
+    Call, Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LinkSignal,
+    Loss, MAX_STATE, Outgoing, PacketView, PathSpace, Record, StateColumn, SwitchHeader, SwitchInfo, SwitchScheme,
     host::testing::flow,
     registry::{Host, HostParameters, PacketScope, SchemeCapabilities, SwitchParameters, TagKind},
     replay,
@@ -22,6 +22,7 @@ enum Event {
     Select { slot: u32, free: u32 },
     Ack { slot: u32, tag: u32, ecn: bool, rtt: Option<u64>, cumulative: u64, more: u64 },
     Nack { slot: u32, tag: u32, cause: Loss },
+    Signal { slot: u32, tag: u32, bits: u16 },
     Timeout { slot: u32, tag: u32 },
     Paths { slot: u32, dead: u32 },
     Ports { slot: u32, down: u32 },
@@ -42,6 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
         20 => (slot.clone(), any::<u32>()).prop_map(|(slot, free)| Event::Select { slot, free }),
         10 => ack.prop_map(|(slot, tag, ecn, rtt, cumulative, more)| Event::Ack { slot, tag, ecn, rtt, cumulative, more }),
         5 => (slot.clone(), tag.clone(), cause).prop_map(|(slot, tag, cause)| Event::Nack { slot, tag, cause }),
+        2 => (slot.clone(), tag.clone(), any::<u16>()).prop_map(|(slot, tag, bits)| Event::Signal { slot, tag, bits }),
         2 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Timeout { slot, tag }),
         1 => (slot.clone(), any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
         1 => (slot.clone(), 0u32..16).prop_map(|(slot, down)| Event::Ports { slot, down }),
@@ -142,6 +144,7 @@ fn play(host: &mut Host, of: &dyn SchemeCapabilities, events: &[Event]) -> (Vec<
                 host.on_ack(now, slot, &feedback);
             }
             Event::Nack { slot, tag, cause } => host.on_loss(now, slot, echo(tag), cause),
+            Event::Signal { slot, tag, bits } => host.on_signal(slot, echo(tag), LinkSignal(bits)),
             Event::Timeout { slot, tag } => host.on_timeout(now, slot, echo(tag)),
             Event::Paths { slot, dead } => {
                 let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);

@@ -26,7 +26,7 @@ const CALLS: &[Column] = columns! {
     time_ps: Integer, "ps", "from the start of the run", |c, at| integer(call(c, at).time.ps());
     event: Text, "",
         "choice: send, send-ack-request (at once, and the flow waits for it), hold (until `until_ps`), wait (for an ACK), probe; of a \
-         switch: forward. What the scheme is told: open, ack, trimmed, trimmed-last-hop, gap (a later packet came), refused (no memory), \
+         switch: forward. What the scheme is told: open, ack, signal (CSIG, before its ack), trimmed, trimmed-last-hop, gap (a later packet came), refused (no memory), \
          timeout, paths (dead ones changed), ports, reply, probe-lost (-resume: a held flow goes on), close; no-probe: asked at its timer",
         |c, at| text(call(c, at).word());
     flow_id: Integer, "", "number of the flow", |c, at| integer(call(c, at).flow.into());
@@ -57,6 +57,10 @@ const CALLS: &[Column] = columns! {
     acked_below: Integer optional, "", "of ack: every PSN below it has arrived",
         |c, at| call(c, at).feedback().map(|feedback| feedback.cumulative).into();
     next_psn: Integer optional, "", "of ack: next new PSN", |c, at| call(c, at).feedback().map(|feedback| feedback.next_psn).into();
+    signal: Integer optional, "", "of signal: the field of the packet, its level times 16, 8 if the link leads to hosts, and its tier", |c, at| match call(c, at).event {
+        CallEvent::Signal(_, signal) => integer(signal.0.into()),
+        _ => Value::Empty,
+    };
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 

@@ -1,7 +1,7 @@
 //! `scheme_NAME.csv` suffices to repeat the choices of a scheme, with the flows, which the scenario gives.
 
 use anabranch_lb::{
-    Call, CallEvent, Decision, Feedback, Loss, Outgoing, Probe,
+    Call, CallEvent, Decision, Feedback, LinkSignal, Loss, Outgoing, Probe,
     registry::{HostParameters, TagKind},
     replay,
 };
@@ -47,6 +47,7 @@ fn event(row: &Row) -> Option<CallEvent> {
         "trimmed-last-hop" => CallEvent::Loss(tag?, Loss::TrimmedAtLastHop),
         "gap" => CallEvent::Loss(tag?, Loss::Gap),
         "refused" => CallEvent::Loss(tag?, Loss::Refused),
+        "signal" => CallEvent::Signal(tag?, LinkSignal(number("signal")? as u16)),
         "timeout" => CallEvent::Timeout(tag?),
         "probe" => CallEvent::PollProbe(Some(Probe { tag: tag?, bytes: number("bytes")? as u32 })),
         "no-probe" => CallEvent::PollProbe(None),

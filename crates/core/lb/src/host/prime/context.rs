@@ -219,8 +219,18 @@ impl Context {
         }
     }
 
-    pub(super) fn penalise(&mut self, tag: Tag, signal: Signal, rules: &Rules) {
-        let Some(path) = self.generator.encoding().path(tag) else { return };
+    /// Penalises the path of a tag, or all over the link that its first `parts` name: none if all paths have it in common.
+    pub(super) fn penalise(&mut self, tag: Tag, parts: Option<usize>, signal: Signal, rules: &Rules) {
+        let encoding = *self.generator.encoding();
+        let Some(path) = encoding.path(tag) else { return };
+        match parts {
+            None => self.penalise_path(path, signal, rules),
+            Some(0) => {}
+            Some(parts) => encoding.alike(path, parts).for_each(|path| self.penalise_path(path, signal, rules)),
+        }
+    }
+
+    fn penalise_path(&mut self, path: u16, signal: Signal, rules: &Rules) {
         let heeded = !rules.walks && self.blind == 0;
         if self.parts.is_some() {
             (0..self.penalties.len()).for_each(|part| self.penalise_part(path, part, signal, heeded));
