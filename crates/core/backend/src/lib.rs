@@ -22,8 +22,8 @@ pub use marking::{
     PiState, PortSizes, Red, RedParameters,
 };
 pub use parameters::{
-    FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, PortSelector, ReplyPaths, Scheduling, SlowedLimits,
-    TRIMMED_SIZE, Trim,
+    CsigSignal, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, PortSelector, ReplyPaths, Scheduling,
+    SlowedLimits, TRIMMED_SIZE, Trim,
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};

@@ -5,6 +5,19 @@ use anabranch_settings::{Auto, ControlOr, Named, Never, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
+    /// Load of links that switches write into data packets whose host scheme reads it (CSIG): a link with a higher one than
+    /// those before it writes its own, and where it is. The acknowledgement returns it.
+    pub enum CsigSignal {
+        /// None.
+        Off = "off",
+        /// The share of the last `csig_window` for which it was busy.
+        Utilisation = "utilisation",
+        /// The time for which the packet waited for it.
+        Delay = "delay",
+    }
+}
+
+choices! {
     /// Queue operation at which a packet is marked.
     pub enum MarkAt {
         /// On leaving the queue, by the bytes behind it (PRIME, section III-B).
@@ -138,6 +151,11 @@ parameters! {
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B", Expert;
         /// Limits of the queue before a link that a `link-degrade` fault has slowed.
         slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim", Reading;
+        /// Load of links in data packets (CSIG). A trimmed packet names the port that trimmed it. Of its bytes on the wire, 4 in the
+        /// draft's compact form, none is counted.
+        csig: CsigSignal = CsigSignal::Off, source "draft-ravi-ippm-csig-01: max(PD), min(ABW/C); PRIME section VII names it", Expert;
+        /// Window of `csig = "utilisation"`.
+        csig_window: Time = Time::from_us(10), within Time::from_ns(1)..=Time::from_ms(1000), source "ours: about a round trip", Expert;
         /// Trims a packet that arrives at a full queue to its header.
         trimming: bool = true, source "PRIME section IV";
         /// Packet that is trimmed.

@@ -368,6 +368,12 @@ impl WireParameters {
         if !self.stev.take_values(&mut scheme)?.is_empty() {
             return Err(wrong("stev", self.stev.write(), "\"off\": only `send` carries structured values"));
         }
+        if let Some((key, value)) = scheme.capabilities().reads_signals().and_then(|setting| setting.split_once(" = "))
+        {
+            let expected = "another value: switches of a real network write no signal that endpoints read; \
+                            the simulator (`anabranch run`) does";
+            return Err(wrong(&format!("load_balancer.{}.{key}", scheme.name()), value, expected));
+        }
         let usual = Settings::default();
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {
             // Schemes without this key handle timeouts themselves.

@@ -1,7 +1,7 @@
 //! Packets, one cache line each, and queues of them.
 
 use crate::{arena::Packets, ids::PacketId};
-use anabranch_lb::SwitchHeader;
+use anabranch_lb::{LinkSignal, SwitchHeader};
 use anabranch_transport::Reply;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -38,6 +38,9 @@ pub(crate) const LAST_HOP: u8 = 16;
 /// In [`Packet::held_by`]: a reply of a complete flow. No order of arrivals has this value.
 const COMPLETE: u32 = u32::MAX;
 
+/// In a reply: its `payload` is the signal of the packet's path. Replies that guided schemes route carry none.
+pub(crate) const SIGNALLED: u8 = 32;
+
 /// Shift of the role of the next switch in the flags of an acknowledgement that guided schemes route.
 const ROLE_SHIFT: u32 = 5;
 
@@ -61,7 +64,7 @@ pub(crate) struct Packet {
     pub(crate) next: u32,
     /// Bytes on the wire.
     pub(crate) size: u16,
-    /// Payload bytes of the data packet this is or was. Acknowledgements: fresh entropy, or the value that guides them.
+    /// Payload bytes of the data packet this is or was. Acknowledgements: fresh entropy, a signal, or the value that guides them.
     pub(crate) payload: u16,
     pub(crate) kind: Kind,
     pub(crate) class: u8,
@@ -95,6 +98,11 @@ impl Packet {
         self.head.0[4] = answer.offset;
         self.flags = if answer.ecn { MARKED } else { 0 } | if answer.cnp { NOTIFICATION } else { 0 };
         self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
+    }
+
+    /// Returns the signal of a data packet whose balancer's packets carry one.
+    pub(crate) fn signal(&self) -> LinkSignal {
+        LinkSignal(self.head.0[4] as u16)
     }
 
     /// Returns the bits that make the hashed tag of a reply differ from the tag it carries, in the otherwise unused

@@ -2,7 +2,9 @@
 
 pub use anabranch_fabric::{How, Split, Timing, window_times};
 
-use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptions, RunResult, RunRows, Setup};
+use anabranch_backend::{
+    Backend, CsigSignal, Measures, Progress, Refusal, RunError, RunOptions, RunResult, RunRows, Setup,
+};
 use anabranch_settings::Setting;
 use anabranch_topology::Fault;
 
@@ -115,6 +117,7 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         ("measure.attribution", of.attribution),
         ("measure.trace_flows", !of.trace_flows.is_empty()),
         ("a capture", !of.capture_links.is_empty()),
+        ("`fabric.csig`", setup.fabric.csig != CsigSignal::Off),
     ];
     let Some((what, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked) else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(

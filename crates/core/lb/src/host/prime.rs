@@ -177,8 +177,8 @@ impl SchemeCapabilities for PrimeParameters {
         Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
     }
 
-    fn reads_signals(&self) -> bool {
-        self.signal == PrimeSignal::Csig
+    fn reads_signals(&self) -> Option<&'static str> {
+        (self.signal == PrimeSignal::Csig).then_some("signal = \"csig\"")
     }
 }
 

@@ -73,9 +73,10 @@ pub trait SchemeCapabilities {
         false
     }
 
-    /// Returns `true` if a host scheme reads the signals of links ([`crate::LinkSignal`]).
-    fn reads_signals(&self) -> bool {
-        false
+    /// Returns the setting by which a host scheme reads the signals of links ([`crate::LinkSignal`]), `KEY = VALUE`; `None`: it
+    /// reads none. Its tags have parts.
+    fn reads_signals(&self) -> Option<&'static str> {
+        None
     }
 
     /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].

@@ -18,8 +18,8 @@ use crate::{
     context::Ctx,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::{Record, Waits},
-    packet::{Kind, LAST_HOP, MARKED, Packet},
-    plan::Plan,
+    packet::{Kind, LAST_HOP, MARKED, Packet, SIGNALLED},
+    plan::{Plan, ReplyField},
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
 use anabranch_transport::{Receiver, Reply, Sender};
@@ -120,9 +120,12 @@ impl Hosts {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_ack(answer);
         reply.flags |= data.flags & LAST_HOP;
-        if cx.plan.transports.main().fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
+        match cx.plan.reply_fields[usize::from(data.balancer)] {
+            ReplyField::None => {}
             // The time of sending gives every reply another entropy value.
-            reply.payload = (cx.now ^ cx.now >> 16) as u16;
+            ReplyField::Entropy => reply.payload = (cx.now ^ cx.now >> 16) as u16,
+            // A delayed acknowledgement is of no packet.
+            ReplyField::Signal => (reply.payload, reply.flags) = (data.signal().0, reply.flags | SIGNALLED),
         }
         cx.ports.queues.packets.hand_over(id, &mut reply);
         self.nics.send_control(cx, host, id, reply);

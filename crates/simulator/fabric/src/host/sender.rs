@@ -11,12 +11,12 @@ use crate::{
     ids::{FlowId, HostId, PacketId, Slot},
     labels::Labels,
     measure::{Cause, Timeline},
-    packet::{Kind, LAST_HOP, MARKED, Packet},
+    packet::{Kind, LAST_HOP, MARKED, Packet, SIGNALLED},
     paths::dead_paths,
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::{FlowInfo, HostScheme, Loss, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, HostScheme, LinkSignal, Loss, PathSpace, registry::TagKind};
 use anabranch_topology::BasePaths;
 use anabranch_transport::Sender;
 use anabranch_units::Time;
@@ -135,9 +135,18 @@ impl Senders {
         let flow = &mut nics.flows[slot.at()];
         let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        let trim = match packet.flags & LAST_HOP {
+        let trim = match packet.flags & (LAST_HOP | SIGNALLED) {
             0 => Some(Loss::Trimmed),
-            _ => plan.transports.main().reports_last_hop_trims().then_some(Loss::TrimmedAtLastHop),
+            flags => {
+                let is_of_last_hop = flags & LAST_HOP != 0;
+                let cause = if is_of_last_hop { Loss::TrimmedAtLastHop } else { Loss::Trimmed };
+                let trim = (!is_of_last_hop || plan.transports.main().reports_last_hop_trims()).then_some(cause);
+                // Without its loss the scheme would take it for the next packet's.
+                if flags & SIGNALLED != 0 && trim.is_some() {
+                    scheme.on_signal(flow.scheme_slot(), packet.tag, LinkSignal(packet.payload));
+                }
+                trim
+            }
         };
         let ack =
             flow.on_ack(plan.transports.of(flow.of.transport), scheme, time, &packet.answer(), path_rtt, None, trim);

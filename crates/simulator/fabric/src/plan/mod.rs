@@ -29,7 +29,7 @@ use crate::{
     event::{MAX_STAGED, Ties},
     ids::{FlowId, HostId, PortId, SwitchId},
 };
-use anabranch_backend::{FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
+use anabranch_backend::{CsigSignal, FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_units::{Rate, Time};
@@ -103,8 +103,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: packets on which its switch scheme decides.
     pub(crate) packet_scopes: Vec<PacketScope>,
-    /// Per balancer: its tags are hashed entropy values.
-    pub(crate) hashed: Vec<bool>,
+    /// Per balancer: what its acknowledgements carry in place of a payload.
+    pub(crate) reply_fields: Vec<ReplyField>,
+    /// Per balancer: its packets carry the signals of links.
+    pub(crate) signalled: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag unchanged, so that UDP ports stay the same.
     pub(crate) plain_host: Vec<bool>,
     /// Switches identify flows by their UDP ports.
@@ -127,6 +129,16 @@ pub(crate) struct Plan<'a> {
     /// Ports of NICs, and of switches, advance every transmission by an event of its own.
     eager_nics: bool,
     eager_switches: bool,
+}
+
+/// Field of an acknowledgement in place of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyField {
+    None,
+    /// Another entropy value for each.
+    Entropy,
+    /// The signal of the packet.
+    Signal,
 }
 
 /// Time at which ports advance their transmissions.
@@ -251,6 +263,15 @@ impl<'a> Plan<'a> {
         };
         let guided = Guided::new(topology, &setup.load_balancers, setup.fabric.reply_paths).map_err(RunError::Setup)?;
         let trigger_home = trigger_homes(&setup.flows, hosts).map_err(RunError::Setup)?;
+        let has_signals = setup.fabric.csig != CsigSignal::Off;
+        let reads = |b: &LoadBalancer| has_signals && b.host.capabilities().reads_signals().is_some();
+        let signalled: Vec<bool> = setup.load_balancers.iter().map(reads).collect();
+        let field = |(b, reads): (&LoadBalancer, &bool)| match b.host.capabilities().tags() {
+            TagKind::MultiPart if *reads => ReplyField::Signal,
+            TagKind::Entropy if transports.main().fresh_acks() => ReplyField::Entropy,
+            _ => ReplyField::None,
+        };
+        let reply_fields = setup.load_balancers.iter().zip(&signalled).map(field).collect();
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
@@ -328,7 +349,8 @@ impl<'a> Plan<'a> {
             guided,
             first_path_rtt: setup.fabric.recorded,
             packet_scopes: setup.load_balancers.iter().map(|b| b.switch.capabilities().packet_scope()).collect(),
-            hashed: setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::Entropy).collect(),
+            reply_fields,
+            signalled,
             plain_host: setup
                 .load_balancers
                 .iter()
@@ -358,6 +380,11 @@ impl<'a> Plan<'a> {
             ports_of_cell,
             topology,
         })
+    }
+
+    /// Returns `true` if packets carry the signals of links.
+    pub(crate) fn has_signals(&self) -> bool {
+        self.signalled.contains(&true)
     }
 
     /// Returns the time of the last fault or change of tables within the run.

@@ -8,6 +8,7 @@ use super::{
     contest::Contest,
     headers::{Admitted, Headers},
     limits::AllLimits,
+    signal::Signals,
 };
 use crate::{
     arena::{Arena, Packets},
@@ -57,6 +58,7 @@ pub(crate) struct Backlog<'a> {
     contests: Vec<Contest>,
     pub(super) headers: Headers,
     pub(super) limits: AllLimits,
+    pub(super) signals: Option<Box<Signals>>,
     control_limit: u32,
 }
 
@@ -71,7 +73,8 @@ impl<'a> Backlog<'a> {
             .measure
             .trace_scheme
             .then(|| Record::of(traced.iter().map(|&flow| (plan.flow(FlowId(flow)).key, flow))));
-        match watch.traces() {
+        let signals = Signals::new(plan, me);
+        match watch.traces() || signals.is_some() {
             true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
             false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),
         }
@@ -100,6 +103,7 @@ impl<'a> Backlog<'a> {
                 fabric,
                 plan.links_of(me).iter().map(|&link| (link, plan.links[link as usize].rate)),
             ),
+            signals,
             control_limit: fabric.control_limit,
         }
     }
@@ -212,6 +216,7 @@ impl<'a> Backlog<'a> {
             return false;
         }
         if self.ports[port.at()].flags & WATCHED != 0 {
+            self.signal_trim(port, id);
             self.watch_event(TraceEvent::Trim, port, id, now, None);
         }
         let packet = &mut self.packets[id];

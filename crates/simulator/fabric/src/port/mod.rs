@@ -14,6 +14,7 @@ mod limits;
 mod lists;
 mod pause;
 mod ports;
+mod signal;
 mod watch;
 mod wire_time;
 
@@ -43,7 +44,7 @@ const NIC: u8 = 8;
 const PROMPT: u8 = 16;
 /// A service event is pending.
 const ARMED: u8 = 32;
-/// Its packets are traced or captured.
+/// Its packets are traced or captured, or carry signals.
 const WATCHED: u8 = 64;
 
 /// Marker for a link that leads to another partition, in place of a cell.

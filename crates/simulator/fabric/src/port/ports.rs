@@ -231,6 +231,7 @@ impl<'a> Ports<'a> {
     #[cold]
     fn join_watched(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         self.advance(port, self.before(now));
+        self.queues.signal_join(id, now);
         self.queues.watch_join(port, id, now);
         self.join_any(port, id, now, ingress);
     }
@@ -423,6 +424,7 @@ impl<'a> Ports<'a> {
     fn start_seen(&mut self, port: PortId, id: PacketId, start: u64, end: u64) {
         let Port { flags, delay, .. } = *self.port(port);
         if flags & WATCHED != 0 {
+            self.queues.signal_start(port, id, start, end);
             self.queues.watch_start(port, id, start);
         }
         if flags & FAULTY != 0 {

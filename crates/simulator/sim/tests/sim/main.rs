@@ -24,6 +24,7 @@ mod queueing_theory;
 mod roce;
 mod series;
 mod servers;
+mod signals;
 mod skip;
 mod unlisted;
 mod watch;

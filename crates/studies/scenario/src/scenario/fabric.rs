@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::{ScenarioError, Section, Tree};
-use anabranch_backend::{FabricParameters, MarkingParameters, Scheduling, TRIMMED_SIZE};
+use anabranch_backend::{CsigSignal, FabricParameters, MarkingParameters, Scheduling, TRIMMED_SIZE};
 use anabranch_settings::{About, ControlOr, Each, Parameters, Raw, Setting};
 use anabranch_topology::Affects;
 use anabranch_transport::TransportParameters;
@@ -269,6 +269,19 @@ pub(crate) fn warnings(
     let listed: Vec<_> =
         listed.map(|(key, ..)| format!("[fabric]: `{key}` has no effect with {key}_by_tier")).collect();
     weights.into_iter().chain(class).chain(limit).chain(listed).chain(rules)
+}
+
+/// Warns of signals that no scheme reads, or that have no window.
+pub(crate) fn unread(fabric: &FabricParameters, reads: bool) -> Option<String> {
+    let defaults = FabricParameters::default();
+    if fabric.csig != CsigSignal::Off && !reads {
+        return Some(
+            "[fabric]: `csig` has no effect: no load balancer reads it; load_balancer.prime.signal = \"csig\" does"
+                .into(),
+        );
+    }
+    let windowless = fabric.csig != CsigSignal::Utilisation && fabric.csig_window != defaults.csig_window;
+    windowless.then(|| "[fabric]: `csig_window` has no effect without csig = \"utilisation\"".into())
 }
 
 /// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.

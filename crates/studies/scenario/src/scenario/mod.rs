@@ -31,7 +31,7 @@ use crate::{
     BackendEntry, Mistakes, Place, SIMULATOR, ScenarioError, Section, Tree, VERSION, did_you_mean, document, list,
     quoted,
 };
-use anabranch_backend::{FabricParameters, MarkingParameters};
+use anabranch_backend::{CsigSignal, FabricParameters, MarkingParameters};
 use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::{SchemeError, check_host_side, check_pair};
@@ -373,8 +373,11 @@ impl Scenario {
 
     /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
-        let fabric = fabric::warnings(self.profile, &self.fabric, &self.marking);
-        let schemes = self.load_balancers.warnings(&self.used().unwrap_or_default());
+        let used = self.used().unwrap_or_default();
+        let reads = used.iter().any(|balancer| balancer.host.capabilities().reads_signals().is_some());
+        let fabric =
+            fabric::warnings(self.profile, &self.fabric, &self.marking).chain(fabric::unread(&self.fabric, reads));
+        let schemes = self.load_balancers.warnings(&used);
         let idle = self.transport.idle_keys().into_iter();
         let idle = idle.map(|(key, needed)| format!("[transport]: `{key}` has no effect without {needed}"));
         fabric.chain(idle).chain(schemes).chain(workload::warnings(&self.workloads)).collect()
@@ -644,6 +647,15 @@ impl Scenario {
                 .map_err(|error| {
                     ScenarioError::new(error.to_string()).maybe_at(self.tree.place_in("load_balancer", Some("scheme")))
                 })?;
+            let setting = balancer.host.capabilities().reads_signals();
+            if let Some(setting) = setting.filter(|_| self.fabric.csig == CsigSignal::Off) {
+                let section = format!("load_balancer.{}", balancer.host.name());
+                let message =
+                    format!("[{section}]: {setting} reads what these switches do not write: fabric.csig is \"off\"");
+                return Err(ScenarioError::new(message)
+                    .maybe_at(self.tree.place_in(&section, setting.split(' ').next()))
+                    .help("give `fabric.csig = \"delay\"` or \"utilisation\", or leave the key out"));
+            }
         }
         let own = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
         let own = own.filter_map(|control| transport::with_control(&self.transport, control).ok());
