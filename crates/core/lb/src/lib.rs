@@ -16,7 +16,7 @@ mod tests;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
 pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay};
-pub use signal::LinkSignal;
+pub use signal::{LinkLoad, LinkSignal};
 pub use state::{MAX_STATE, State, StateColumn};
 
 use anabranch_units::{Rate, Time};

@@ -13,6 +13,7 @@ use anabranch_backend::{
 };
 use anabranch_lb::registry::{SchemeError, check_host_side};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
+use anabranch_settings::SetError;
 use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
@@ -168,7 +169,11 @@ fn refuse(setup: &Setup, wire: &WireParameters) -> Result<(), RunError> {
     for balancer in &setup.load_balancers {
         let of_hosts =
             wire.settings_with_key(&setup.transport, balancer.host.clone(), Rate(MAX_RATE), setup.seed, None);
-        of_hosts.map_err(|error| RunError::Setup(format!("[wire]: {error}")))?;
+        of_hosts.map_err(|error| match error {
+            // Of the scheme, not of [wire].
+            SetError::InvalidValue { key, wrong } if key.contains('.') => RunError::Setup(format!("{key}: {wrong}")),
+            error => RunError::Setup(format!("[wire]: {error}")),
+        })?;
     }
     for fault in &setup.faults {
         refuse_fault(fault)?;

@@ -372,7 +372,7 @@ impl WireParameters {
         {
             let expected = "another value: switches of a real network write no signal that endpoints read; \
                             the simulator (`anabranch run`) does";
-            return Err(wrong(&format!("load_balancer.{}.{key}", scheme.name()), value, expected));
+            return Err(wrong(&format!("{}.{key}", scheme.name()), value, expected));
         }
         let usual = Settings::default();
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {

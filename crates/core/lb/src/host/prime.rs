@@ -7,9 +7,9 @@
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //! - Guided paths (§VI: other topologies need a "mapping between each part of MP-EV to the topology") are one part, the number
 //!   of the path in its list: lists are not as long for every first choice.
-//! - With `signal = "csig"` (§VII names CSIG for "fine-grained congestion signals" that "avoid specific links") a mark or a NACK says
-//!   that there is congestion, and the packet's field where: all paths over that link are penalised as the one is by default. A link
-//!   that all paths share penalises none; a packet without a field penalises its path. Timeouts penalise their path.
+//! - With `signal = "csig"` (§VII names CSIG for "fine-grained congestion signals" that "avoid specific links") marks have no effect.
+//!   A packet whose most loaded link has at least `csig_least` penalises all paths over that link by `p_ecn`, one that a link has
+//!   trimmed by `p_nack`: none if all paths share the link. Timeouts penalise their path.
 //!
 //! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
 //! The history of a path takes `ceil(log2(p_max` + 1)) bits in hardware, `p_max` being the largest penalty (PRIME §III-D;
@@ -23,9 +23,10 @@ use super::{
     Slots,
     history::{MAX_PENALTY, Signal},
     mp_ev::{Generator, MAX_PATHS, PathEncoding},
+    times,
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, LinkSignal, Outgoing, PathSpace, State, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, LinkLoad, LinkSignal, Outgoing, PathSpace, State, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
     state::state,
 };
@@ -92,12 +93,12 @@ choices! {
 }
 
 choices! {
-    /// Paths that a mark or a NACK penalises.
+    /// Sign of congestion.
     pub enum PrimeSignal {
-        /// That of the packet.
+        /// A mark or a NACK penalises the path of its packet.
         Ecn = "ecn",
-        /// All over the link with the highest load of the packet's path, which switches write into it (`fabric.csig`). With
-        /// forwarding tables as without failures.
+        /// The most loaded link of a packet's path, which switches write into it (`fabric.csig`), penalises all over it, as
+        /// of tables without failures.
         Csig = "csig",
     }
 }
@@ -148,8 +149,11 @@ parameters! {
         history: HistoryOf = HistoryOf::Path, source "PRIME §III-D (III-C differs; specification 5.4 (c))", Reading;
         /// Effect of a NACK on a path that a mark has penalised.
         nack_on_marked: NackOnMarked = NackOnMarked::Replace, source "PRIME §III-C (III-D can be read otherwise; specification 5.4 (b))", Reading;
-        /// Paths that a mark or a NACK penalises.
+        /// Sign of congestion.
         signal: PrimeSignal = PrimeSignal::Ecn, source "PRIME §III-C; csig: ours, §VII names it as future work", Reading;
+        /// With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's
+        /// rate) or a utilisation; auto: 0.6, or a utilisation of 0.98.
+        csig_least: Auto<f64> = Auto::Auto, within 0.0..=1_000_000.0, source "ours: 0.6, 0.8 and 1 were tried on three tiers", Expert;
         /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
         /// Packets sent before the history takes effect.
@@ -175,6 +179,13 @@ impl SchemeCapabilities for PrimeParameters {
             "\"ecn\", or `values = \"structured\"` and `history = \"path\"`, in which a link is a set of paths";
         Invalid::unless(self.signal == PrimeSignal::Ecn || names_links, "signal", "\"csig\"", expected)?;
         Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
+    }
+
+    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        match self.signal {
+            PrimeSignal::Ecn => vec![("csig_least", "signal = \"ecn\"")],
+            PrimeSignal::Csig => vec![],
+        }
     }
 
     fn reads_signals(&self) -> Option<&'static str> {
@@ -222,8 +233,8 @@ pub struct Prime {
     lists: Slots<Arc<GuidedPaths>>,
     /// Sorted by key; the number is an index into `contexts`.
     shared: Vec<(Sharing, u32)>,
-    /// The last signal, with the tag of its packet.
-    signal: (Tag, LinkSignal),
+    /// The signal of the trimmed packet whose NACK follows, with its tag.
+    trim: (Tag, LinkSignal),
     /// Parts of a value before those of the switches: 1 where the first names a plane.
     before: usize,
 }
@@ -249,13 +260,14 @@ impl Prime {
             contexts: Slots::new(),
             lists: Slots::new(),
             shared: Vec::new(),
-            signal: (0, LinkSignal::default()),
+            trim: (0, LinkSignal::default()),
             before: 0,
         }
     }
 
     fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64, packet_time: Time) -> Context {
         let parameters = &self.parameters;
+        let round_trip = Time::from_ps(packet_time.ps().saturating_mul(bdp_packets));
         let settle = parameters.p_ecn_settle.packets(bdp_packets).saturating_mul(u64::from(self.rules.decay));
         Context::new(
             Generator::new(shape, Stream::keyed(self.host_key, flow_key, "mp-ev")),
@@ -264,6 +276,7 @@ impl Prime {
             parameters.history_after.packets(bdp_packets),
             (parameters.p_ecn == Auto::Auto).then(|| settle.min(u64::from(MAX_PENALTY)) as u32),
             packet_time,
+            times(round_trip, parameters.csig_least.value().unwrap_or(0.6)),
         )
     }
 
@@ -300,6 +313,12 @@ impl Prime {
         self.contexts.get(number)
     }
 
+    fn heeds(&mut self, slot: u32, signal: LinkSignal) -> bool {
+        let share = self.parameters.csig_least.value().unwrap_or(0.98);
+        let utilisation = LinkLoad::Utilisation((share * 1e6) as u64, 1_000_000);
+        self.of(slot).is_some_and(|context| signal.is_at_least(LinkLoad::Delay(context.least_delay.ps()), utilisation))
+    }
+
     fn encoding(&self, paths: &PathSpace<'_>) -> Option<PathEncoding> {
         match self.parameters.values {
             PrimeValues::Structured => PathEncoding::new(paths.uplinks),
@@ -307,14 +326,8 @@ impl Prime {
         }
     }
 
-    /// Penalises what the packet of this tag met, which its signal names if it has one.
-    fn penalise(&mut self, slot: u32, tag: Tag, signal: Signal) {
-        let (of, link) = std::mem::take(&mut self.signal);
-        let is_named = of == tag && link != LinkSignal::default();
-        self.penalise_over(slot, tag, is_named.then(|| link.stage() + self.before), signal);
-    }
-
-    fn penalise_over(&mut self, slot: u32, tag: Tag, parts: Option<usize>, signal: Signal) {
+    /// Penalises the path of a tag, or all over the link that its first `parts` name.
+    fn penalise(&mut self, slot: u32, tag: Tag, parts: Option<usize>, signal: Signal) {
         let rules = self.rules;
         let tag = if self.parameters.values == PrimeValues::Guided { GuidedPaths::index(tag) } else { tag };
         if let Some(context) = self.of(slot) {
@@ -370,23 +383,29 @@ impl HostScheme for Prime {
         })
     }
 
-    fn on_signal(&mut self, _slot: u32, tag: Tag, signal: LinkSignal) {
-        self.signal = (tag, signal);
+    fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
+        if signal.is_trim() {
+            self.trim = (tag, signal);
+        } else if self.heeds(slot, signal) {
+            self.penalise(slot, tag, Some(signal.stage() + self.before), Signal::Mark);
+        }
     }
 
     #[inline]
     fn on_ack(&mut self, _now: Time, slot: u32, feedback: &Feedback) {
-        if feedback.ecn {
-            self.penalise(slot, feedback.tag, Signal::Mark);
+        if feedback.ecn && self.parameters.signal == PrimeSignal::Ecn {
+            self.penalise(slot, feedback.tag, None, Signal::Mark);
         }
     }
 
     fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.penalise(slot, tag, Signal::Loss);
+        let (of, link) = std::mem::take(&mut self.trim);
+        let parts = (of == tag && link.is_trim()).then(|| link.stage() + self.before);
+        self.penalise(slot, tag, parts, Signal::Loss);
     }
 
     fn on_timeout(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.penalise_over(slot, tag, None, Signal::Timeout);
+        self.penalise(slot, tag, None, Signal::Timeout);
     }
 
     fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
@@ -594,41 +613,42 @@ mod tests {
             s.open(Time::ZERO, 0, &FlowInfo { paths, ..flow(&[]) });
             let encoding = PathEncoding::new(&uplinks).unwrap();
             let digits = |path: u32| -> Vec<u32> {
-                uplinks.iter().scan(path, |rest, size| { let digit = *rest % size; *rest /= size; Some(digit) }).collect()
+                (0..uplinks.len()).map(|i| path / uplinks[..i].iter().product::<u32>() % uplinks[i]).collect()
             };
             let path = path % encoding.paths();
             let tag = encoding.tag(path as u16);
-            s.on_signal(0, tag, LinkSignal::new(9, stage as u8, false));
-            match loss {
-                true => s.on_nack(Time::ZERO, 0, tag),
-                false => mark(&mut s, tag),
+            // The threshold is 0.6 x 100 packets x 83.2 ns, about 5 us.
+            s.on_signal(0, tag, LinkSignal::new(LinkLoad::Delay(4_800_000), stage as u8, false));
+            mark(&mut s, tag);
+            let sent: BTreeSet<Tag> = (0..encoding.paths()).map(|_| send(&mut s)).collect();
+            proptest::prop_assert_eq!(sent.len() as u32, encoding.paths(), "neither less nor a mark");
+            let load = if loss { LinkLoad::Trimmed } else { LinkLoad::Delay(5_100_000) };
+            s.on_signal(0, tag, LinkSignal::new(load, stage as u8, false));
+            if loss {
+                s.on_nack(Time::ZERO, 0, tag);
             }
             let shared = stage + usize::from(planes);
             let over = |other: u32| shared > 0 && digits(other)[..shared] == digits(path)[..shared];
-            let free: Vec<Tag> =
-                (0..encoding.paths()).filter(|other| !over(*other)).map(|other| encoding.tag(other as u16)).collect();
-            // Penalties last for 200 packets. Two passes over half as many paths have each of them.
-            let sent: BTreeSet<Tag> = (0..80).map(|_| send(&mut s)).collect();
-            proptest::prop_assert!(sent.iter().all(|tag| free.contains(tag)), "{sent:?} of {free:?}");
-            proptest::prop_assert!(free.len() > 40 || sent.len() == free.len());
-            // The next one has no signal: its path alone.
-            let other = send(&mut s);
-            mark(&mut s, other);
-            let sent: BTreeSet<Tag> = (0..80).map(|_| send(&mut s)).collect();
-            let left: BTreeSet<Tag> = free.iter().copied().filter(|tag| *tag != other).collect();
-            proptest::prop_assert!(left.is_empty() || sent.is_subset(&left), "{sent:?} of {left:?}");
-            proptest::prop_assert!(left.is_empty() || left.len() > 40 || sent == left);
+            let mut free: BTreeSet<Tag> = (0..encoding.paths()).filter(|other| !over(*other)).map(|p| encoding.tag(p as u16)).collect();
+            // Penalties last for 200 packets. Then a timeout, which has no signal: its path alone.
+            for _ in 0..2 {
+                let sent: BTreeSet<Tag> = (0..80).map(|_| send(&mut s)).collect();
+                proptest::prop_assert!(free.is_empty() || sent.is_subset(&free), "{sent:?} of {free:?}");
+                proptest::prop_assert!(free.is_empty() || free.len() > 40 || sent == free);
+                let other = send(&mut s);
+                s.on_timeout(Time::ZERO, 0, other);
+                free.remove(&other);
+            }
         }
     }
 
     #[test]
     fn a_signal_needs_paths_whose_parts_are_links() {
-        for (key, word) in [("values", "guided"), ("history", "part")] {
-            let mut p = PrimeParameters { signal: PrimeSignal::Csig, ..Default::default() };
-            assert!(p.check().is_ok());
-            p.set(key, &Raw::Text(word.into())).unwrap();
-            assert!(p.check().unwrap_err().to_string().starts_with("`signal`: found \"csig\", expected \"ecn\", or"));
-        }
+        let csig = PrimeParameters { signal: PrimeSignal::Csig, ..Default::default() };
+        assert!(csig.check().is_ok());
+        let by_part = PrimeParameters { history: HistoryOf::Part, ..csig.clone() };
+        let guided = PrimeParameters { values: PrimeValues::Guided, ..csig };
+        assert_eq!([by_part, guided].map(|p| p.check().unwrap_err().key), ["signal"; 2]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Signals of the ports of switches in the data packets that carry them (CSIG): a port whose load is higher than the one
-//! in the packet writes its own, as the packet leaves. One that trims writes the highest.
+//! in the packet writes its own, as the packet leaves. A port that trims writes that.
 
 use super::{NIC, Port, backlog::Backlog};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_backend::CsigSignal;
-use anabranch_lb::LinkSignal;
+use anabranch_lb::{LinkLoad, LinkSignal};
 use anabranch_topology::{NodeId, NodeKind};
 
 /// The place of a port's link, and where utilisation is its load, how long it was busy: in its present window, the number of which
@@ -23,15 +23,15 @@ struct PortLoad {
 }
 
 impl PortLoad {
-    /// Returns the level of the last full window, and counts a transmission in the window in which it starts.
-    fn share(&mut self, (start, end): (u64, u64), length: u64) -> u16 {
+    /// Returns the load of the last full window, and counts a transmission in the window in which it starts.
+    fn share(&mut self, (start, end): (u64, u64), length: u64) -> LinkLoad {
         let window = start / length;
         if window != self.window {
             self.last = if window == self.window + 1 { self.busy } else { 0 };
             (self.window, self.busy) = (window, 0);
         }
         self.busy += end - start;
-        LinkSignal::level_of_share(self.last, length)
+        LinkLoad::Utilisation(self.last, length)
     }
 }
 
@@ -78,19 +78,19 @@ impl Backlog<'_> {
             return;
         }
         let (packet, of) = (&mut self.packets[id], &mut signals.ports[port.at()]);
-        let level = match signals.kind {
+        let load = match signals.kind {
             CsigSignal::Utilisation => of.share((start, end), signals.window),
-            _ if packet.kind != Kind::Data => 0,
-            _ => LinkSignal::level_of_delay(start - packet.queued_at),
+            // Only of data is the time of joining known.
+            _ => LinkLoad::Delay(start.saturating_sub(packet.queued_at)),
         };
-        write(self.plan, packet, LinkSignal::new(level, of.stage, of.is_down));
+        write(self.plan, packet, LinkSignal::new(load, of.stage, of.is_down));
     }
 
-    /// Writes the highest load into a packet that a port is about to trim.
+    /// Writes into a packet that a port is about to trim.
     pub(super) fn signal_trim(&mut self, port: PortId, id: PacketId) {
         if let Some(signals) = &self.signals {
             let of = &signals.ports[port.at()];
-            write(self.plan, &mut self.packets[id], LinkSignal::new(LinkSignal::MAX_LEVEL, of.stage, of.is_down));
+            write(self.plan, &mut self.packets[id], LinkSignal::new(LinkLoad::Trimmed, of.stage, of.is_down));
         }
     }
 }
@@ -111,9 +111,8 @@ mod tests {
         // Windows of 100: 30 + 20 in the first (the second transmission ends in the next one), none in the third.
         let mut load = PortLoad { stage: 1, is_down: false, window: 0, busy: 0, last: 0 };
         let mut at = |start, end| load.share((start, end), 100);
-        let level = |busy| LinkSignal::level_of_share(busy, 100);
-        assert_eq!([at(10, 40), at(90, 110)], [0, 0]);
-        assert_eq!([at(110, 130), at(199, 210)], [level(50), level(50)]);
-        assert_eq!([at(300, 400), at(400, 410)], [0, level(100)]);
+        let [none, half, all] = [0, 50, 100].map(|busy| LinkLoad::Utilisation(busy, 100));
+        assert_eq!([at(10, 40), at(90, 110), at(110, 130), at(199, 210)], [none, none, half, half]);
+        assert_eq!([at(300, 400), at(400, 410)], [none, all]);
     }
 }

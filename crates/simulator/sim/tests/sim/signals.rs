@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_lb::{Call, LinkSignal, Record, Tag};
+use anabranch_lb::{Call, LinkLoad, LinkSignal, Record, Tag};
 use anabranch_outcome::{PacketKind, TraceEvent};
 use anabranch_settings::Raw;
 use anabranch_topology::{LinkOverride, NodeId, NodeKind, Topology};
@@ -48,8 +48,8 @@ proptest! {
         let (mut apart, mut expected) = (0, [LinkSignal::default(); 4]);
         for (slow, (stage, is_down)) in slow.into_iter().zip([(1, false), (1, true), (0, true)]) {
             for (i, signal) in expected.iter_mut().enumerate().skip(1) {
-                let level = LinkSignal::level_of_delay(i as u64 * slow.saturating_sub(apart) * WIRE);
-                *signal = signal.or_higher(LinkSignal::new(level, stage, is_down));
+                let load = LinkLoad::Delay(i as u64 * slow.saturating_sub(apart) * WIRE);
+                *signal = signal.or_higher(LinkSignal::new(load, stage, is_down));
             }
             apart = apart.max(slow);
         }
@@ -72,11 +72,8 @@ fn a_signal_is_the_highest_utilisation() {
     // One in four packets is acknowledged. The first window has none before it; 4 us on the way and as many back.
     let settled = &all[20..];
     assert!(settled.len() > 200);
-    let [least, most] = [30, 31].map(|packets| LinkSignal::level_of_share(packets * 2 * WIRE, 10_000_000));
-    for (_, signal) in settled {
-        assert_eq!((signal.stage(), signal.is_down()), (1, true));
-        assert!((least..=most).contains(&signal.level()), "{} of {least} to {most}", signal.level());
-    }
+    let of = |packets: u64| LinkSignal::new(LinkLoad::Utilisation(packets * 2 * WIRE, 10_000_000), 1, true);
+    assert!(settled.iter().all(|(_, signal)| [of(30), of(31)].contains(signal)), "{settled:?}");
 }
 
 /// On trees without failures, packets over a link are those whose values have as many leading parts in common as the tier of the
@@ -141,9 +138,9 @@ fn signals_are_the_same_in_every_mode() {
         assert_eq!(run(&unread).fingerprint, run(&plain).fingerprint);
         assert_ne!(own, run(&plain).fingerprint, "penalties differ");
     }
-    // The port to host 0 trims: its signal is the highest there is.
+    // The port to host 0 trims.
     let all = signals(signalled(setup(topology, flows(&list), "prime"), "delay"));
-    let trimmed = all.iter().filter(|(_, signal)| signal.level() == LinkSignal::MAX_LEVEL);
+    let trimmed = all.iter().filter(|(_, signal)| signal.is_trim());
     let places: BTreeSet<_> = trimmed.map(|(_, signal)| (signal.stage(), signal.is_down())).collect();
     assert!(places.contains(&(0, true)), "{places:?}");
 }

@@ -36,7 +36,7 @@ use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Set
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::{SchemeError, check_host_side, check_pair};
 use anabranch_random::name_key;
-use anabranch_settings::{Each, Never, Seed, Setting, nearest};
+use anabranch_settings::{Each, Never, Seed, SetError, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -507,9 +507,11 @@ impl Scenario {
                 error => ScenarioError::new(error.to_string()),
             })?,
         };
-        self.wire
-            .settings_with_values(&self.transport, host, rate, seed)
-            .map_err(|error| wire::wrong(&error, &self.tree))
+        self.wire.settings_with_values(&self.transport, host, rate, seed).map_err(|error| match error {
+            // Of the scheme, not of [wire].
+            SetError::InvalidValue { key, wrong } if key.contains('.') => self.setup_error(&format!("{key}: {wrong}")),
+            error => wire::wrong(&error, &self.tree),
+        })
     }
 
     /// Builds the graph, without faults.

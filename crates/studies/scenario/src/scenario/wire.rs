@@ -20,7 +20,7 @@ pub(crate) fn read(
 
 pub(crate) fn wrong(error: &SetError, tree: &Tree) -> ScenarioError {
     let (SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. }) = error;
-    let own = tree.find(&format!("wire.{key}")).or(tree.find(key)).map(|node| node.place.clone());
+    let own = tree.find(&format!("wire.{key}")).map(|node| node.place.clone());
     let section = || tree.find("wire").map(|node| node.key.clone());
     ScenarioError::new(format!("[wire]: {error}")).maybe_at(own.or_else(section))
 }

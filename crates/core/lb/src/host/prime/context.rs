@@ -71,6 +71,8 @@ pub(super) struct Context {
     /// Of a path, or of the values of each part.
     penalties: Box<[Penalties]>,
     packet_time: Time,
+    /// Delay at a link from which on its signal penalises its paths.
+    pub(super) least_delay: Time,
     /// Time up to which penalties have decayed.
     decayed_until: Time,
 }
@@ -85,6 +87,7 @@ impl Context {
         blind: u64,
         settle: Option<u32>,
         packet_time: Time,
+        least_delay: Time,
     ) -> Self {
         let shape = *generator.encoding();
         let history = |values: u16| {
@@ -107,6 +110,7 @@ impl Context {
             penalties: sizes.into_iter().map(penalties).collect(),
             generator,
             packet_time,
+            least_delay,
             decayed_until: Time::ZERO,
         }
     }
