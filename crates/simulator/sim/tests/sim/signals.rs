@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use anabranch_backend::Setup;
-use anabranch_lb::{Call, LinkLoad, LinkSignal, Record, Tag};
+use anabranch_lb::{CallEvent, LinkLoad, LinkSignal, Tag};
 use anabranch_outcome::{PacketKind, TraceEvent};
 use anabranch_settings::Raw;
 use anabranch_topology::{LinkOverride, NodeId, NodeKind, Topology};
@@ -18,11 +18,11 @@ fn signalled(mut setup: Setup, kind: &str) -> Setup {
 
 /// Runs a setup and returns what its senders received, in order.
 fn signals(mut setup: Setup) -> Vec<(Tag, LinkSignal)> {
-    let record = Record::of(&setup.load_balancers[0].host, setup.seed);
-    setup.measure.record = Some(record.clone());
-    run(&setup);
-    let signal = |call| if let Call::Signal(tag, signal) = call { Some((tag, signal)) } else { None };
-    record.take().into_iter().filter_map(signal).collect()
+    let flows = setup.flows.number_of_flows() as u32;
+    (setup.measure.trace_flows, setup.measure.trace_scheme) = ((0..flows).collect(), true);
+    setup.measure.trace_limit = u64::MAX;
+    let of = |event: &CallEvent| if let CallEvent::Signal(tag, signal) = event { Some((*tag, *signal)) } else { None };
+    run(&setup).watched.schemes.iter().filter_map(|row| of(&row.call.event)).collect()
 }
 
 /// Four hosts, and one at another leaf; the links on the way take 1 / `slow` of 400 Gb/s.

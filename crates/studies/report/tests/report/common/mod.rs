@@ -289,7 +289,7 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
 }
 
 /// Calls of Hopper for flow 7: a packet, an acknowledgement, a hold, and a probe with its reply.
-pub fn scheme_rows() -> Vec<SchemeRow> {
+pub(crate) fn scheme_rows() -> Vec<SchemeRow> {
     let feedback = Feedback {
         tag: 9,
         ecn: true,
