@@ -26,7 +26,7 @@ pub(crate) struct Stats {
     /// Change a parameter of the scheme in running processes, for example load_balancer.hopper.alpha=0.1
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "watch")]
     set: Vec<String>,
-    /// Show what the scheme knows of a connection, numbered as in the table, for example 0.1
+    /// Show the state of the scheme of a connection, numbered as in the table, for example 0.1
     #[arg(long, value_name = "DEVICE.NUMBER", conflicts_with_all = ["watch", "set"])]
     state: Option<String>,
     /// Restrict to these processes, by their PIDs

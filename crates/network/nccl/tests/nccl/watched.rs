@@ -46,7 +46,7 @@ fn path_counters_follow_the_scheme() {
     assert_eq!(of.paths.iter().map(|path| path.packets).sum::<u64>(), 202);
     assert!(of.paths.iter().all(|path| path.packets >= 25), "in turn: {:?}", of.paths);
     assert!(of.paths.iter().map(|path| path.moves).sum::<u64>() >= 100);
-    // What the scheme knows is at hand: thresholds of 1.5 and 2.5 base round trips, and an average of the last alone.
+    // The state of the scheme is at hand: thresholds of 1.5 and 2.5 base round trips, and an average of the last alone.
     pair.nodes[0].change_scheme(HostParameters::named("hopper").unwrap());
     carry(&mut pair, ends);
     let connection = watched(&mut pair).connection;

@@ -9,10 +9,10 @@ class Schemes {
 
   /** Draws the first flow that is shown; after a change of time its cursor and values alone. */
   draw() {
-    const { app, place } = this, flow = app.packets?.flows.find((flow) => !app.packets.hidden.has(flow.flow_id))?.flow_id;
+    const { app } = this, flow = app.packets?.flows.find((flow) => !app.packets.hidden.has(flow.flow_id))?.flow_id;
     if (flow !== this.flow || !this.lines) this.lay(flow);
     for (const { svg, rows, time, values, words, text } of this.lines) {
-      const at = d3.bisectRight(rows, app.time, 0, rows.length, (row, now) => d3.ascending(time[row], now)) - 1;
+      const at = d3.bisector((row) => time[row]).right(rows, app.time) - 1;
       const x = this.x(Math.max(this.x.domain()[0], Math.min(this.x.domain()[1], app.time)));
       svg.querySelector(".cursor").setAttribute("x1", x);
       svg.querySelector(".cursor").setAttribute("x2", x);
