@@ -23,12 +23,21 @@ pub(crate) use arguments::{
 pub use backends::BACKENDS;
 pub(crate) use backends::{Schemes, scenario_on, select_backends};
 pub use commands::topology_of;
+// What a crate with a scheme of its own needs.
+pub use anabranch_lb as lb;
+pub use anabranch_random as random;
+pub use anabranch_settings as settings;
+pub use anabranch_transport as transport;
+pub use anabranch_units as units;
+pub use anabranch_wire as wire;
 pub(crate) use failure::Failure;
+pub use nccl_net_anabranch as nccl;
 pub(crate) use printing::{count, is_quiet, millions, note, print, print_json, stderr_width, table, width, wrapped};
 pub(crate) use progress::{INTERRUPTED, NumberedProgress, ProgressDisplay};
 pub(crate) use table::Table;
 
 use anabranch_scenario::BackendEntry;
+use anabranch_settings::Addition;
 use clap::{
     CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -37,10 +46,28 @@ use commands::Arguments;
 use std::{
     ffi::OsString,
     panic::{AssertUnwindSafe, catch_unwind},
+    process::ExitCode,
 };
 
 /// Maximum width of help texts, for legibility.
 const MAX_COLUMNS: usize = 100;
+
+/// Runs the program with schemes of other crates: `main` of a crate of one's own. The command line is that of this process.
+///
+/// ```no_run
+/// # use anabranch_settings::Addition;
+/// # fn host_scheme() -> Addition { unimplemented!() }
+/// fn main() -> std::process::ExitCode {
+///     anabranch::main_with(vec![host_scheme()])
+/// }
+/// ```
+pub fn main_with(schemes: Vec<Addition>) -> ExitCode {
+    if let Err(mistakes) = anabranch_settings::external::add(schemes) {
+        printing::print_error(&Failure::input(mistakes).message());
+        return ExitCode::from(2);
+    }
+    ExitCode::from(command(std::env::args_os(), BACKENDS))
+}
 
 /// Runs a command line, the program's name first, with these backends, the default first. Returns the exit code.
 pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static BackendEntry]) -> u8 {

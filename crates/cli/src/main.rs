@@ -6,5 +6,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     allocator::end_without_threads();
-    ExitCode::from(anabranch::command(std::env::args_os(), anabranch::BACKENDS))
+    anabranch::main_with(vec![])
 }

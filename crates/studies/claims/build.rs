@@ -7,7 +7,7 @@ use std::{
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    claims(&here.join("../../../claims"));
+    claims(&here.join("claims"));
 }
 
 /// Writes a list of all claim files with their texts, as Rust source: `(paper, file, text)`.

@@ -8,6 +8,12 @@ use std::{
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    // Of a published crate, whose neighbours are not ours.
+    if let Ok(published) = fs::read_to_string(here.join(".cargo_vcs_info.json")) {
+        let commit = published.split('"').find(|word| word.len() == 40).map_or("unknown", |commit| &commit[..12]);
+        println!("cargo:rustc-env=ANABRANCH_COMMIT={commit}");
+        return;
+    }
     let crates = here.join("../..");
     println!("cargo:rerun-if-changed={}", crates.display());
     // The log grows with every commit and change of branch.
@@ -46,7 +52,8 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name();
-        if path.is_dir() {
+        // Symbolic links lead to what is not in `crates`.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             if !["cli", "report", "tests", "benches", "target"].iter().any(|skipped| name == *skipped) {
                 collect(&path, files);
             }

@@ -10,6 +10,7 @@ use std::{
 };
 
 const BUILT: &str = "libnccl_net_anabranch.so";
+const OWN: &str = "examples/libplugin.so";
 /// File names that NCCL searches: the first for `NCCL_NET_PLUGIN=anabranch`, the second by default.
 const INSTALLED: [&str; 2] = ["libnccl-net-anabranch.so", "libnccl-net.so"];
 
@@ -49,11 +50,16 @@ pub(crate) fn plugin(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let exe = std::env::current_exe().ok();
     let beside = exe.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let places = [beside.clone(), beside.map(|folder| folder.join("deps")), Some("target/release".into())];
-    let mut found = places.into_iter().flatten().map(|folder| folder.join(BUILT));
+    // A program with schemes of its own has a plugin with them.
+    let (file, how) = match anabranch_settings::external::is_used() {
+        true => (OWN, "--example plugin"),
+        false => (BUILT, "-p anabranch-nccl"),
+    };
+    let mut found = places.into_iter().flatten().map(|folder| folder.join(file));
     found.find(|path| path.is_file()).ok_or_else(|| {
         Failure::input(format!(
-                        "{BUILT} is neither beside this program nor in target/release: build it with `cargo build --release -p anabranch-nccl` \
-                          or name it with --plugin"
+                        "{file} is neither beside this program nor in target/release: build it with `cargo build --release {how}` or name it \
+             with --plugin"
         ))
     })
 }

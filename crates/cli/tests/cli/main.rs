@@ -18,6 +18,7 @@ mod inputs;
 mod jobs;
 mod messages;
 mod mutated;
+mod own_scheme;
 mod pages;
 mod pictures;
 mod report;

@@ -100,6 +100,8 @@ impl<T> Flow<T> {
                 bytes: outcome.bytes,
                 cumulative: self.sender.cumulative(),
                 next_psn: self.sender.next_psn(),
+                selective: outcome.selective,
+                selective_from: outcome.selective_from,
             };
             scheme.on_ack(now, self.scheme_slot, &feedback);
             if outcome.lost > 0 {

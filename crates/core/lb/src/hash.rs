@@ -18,7 +18,7 @@ pub(crate) fn reduce(hash: u64, count: u32) -> u32 {
 
 /// Hash function of a switch, independent of its scheme, so that control packets take the same paths under each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hasher {
+pub enum Hasher {
     /// [`ecmp_hash`] with this seed.
     Mix(u64),
     /// The hash of the recorded model, seeded with the switch's number there (specification 17.5).
@@ -27,7 +27,7 @@ pub(crate) enum Hasher {
 
 impl Hasher {
     /// Returns the hash of `switch` in a run with `seed`.
-    pub(crate) fn of(seed: u64, switch: &SwitchInfo) -> Self {
+    pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
         match switch.murmur3 {
             Some(number) => Hasher::Murmur3(number),
             None => Hasher::Mix(key(seed, switch.key, "ecmp")),
@@ -37,7 +37,7 @@ impl Hasher {
 
 /// Returns the candidate that plain ECMP selects for a packet.
 #[inline]
-pub(crate) fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
+pub fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
     match *hasher {
         Hasher::Mix(seed) => reduce(ecmp_hash(seed, packet), count),
         Hasher::Murmur3(number) => murmur3(number, four_tuple(packet)) % count,

@@ -3,19 +3,25 @@
 //! A scheme takes `(now, event)` and returns a decision, without clock, I/O or allocation per packet: the same code
 //! runs in the simulator and on a real network. One scheme is one file and one line of [`registry`].
 
+pub mod checks;
+mod external;
 mod guided;
 mod hash;
 mod host;
 mod record;
 pub mod registry;
+mod sent;
 mod signal;
 mod state;
 mod switch;
 #[cfg(test)]
 mod tests;
 
+pub use external::{ExternalHost, ExternalSwitch, host_scheme, switch_scheme};
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
+pub use hash::{Hasher, ecmp};
 pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay};
+pub use sent::Sent;
 pub use signal::{LinkLoad, LinkSignal};
 pub use state::{MAX_STATE, State, StateColumn};
 
@@ -68,7 +74,8 @@ pub struct PathSpace<'a> {
     pub guided: Option<&'a Arc<GuidedPaths>>,
     /// Number of planes, of which part 0 of a value names one; 0 or 1: values name none.
     pub planes: u32,
-    /// Number of the destination's switch: destinations of one switch share `guided`. 0 without `guided`.
+    /// Number of the destination's group: its switch, which shares `guided`; on a real network the peer. State that a host's flows
+    /// to it share has this key.
     pub edge: u32,
     /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
@@ -177,7 +184,7 @@ impl std::ops::AddAssign for SchemeCounters {
 }
 
 /// Contents of an acknowledgement for a host scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Tag of the packet that triggered the acknowledgement.
     pub tag: Tag,
@@ -195,6 +202,11 @@ pub struct Feedback {
     pub cumulative: u64,
     /// Next new PSN.
     pub next_psn: u64,
+    /// Packets at or after `cumulative` that have arrived: bit i is PSN `selective_from + i`. 0 where the transport reports none
+    /// (`roce`). [`Sent`] gives their tags.
+    pub selective: u64,
+    /// PSN of the first bit.
+    pub selective_from: u64,
 }
 
 /// What a host has measured of a tag of a steered connection ([`HostScheme::steer`]), summed since it is steered.

@@ -2,10 +2,12 @@
 //!
 //! A new scheme is one file in `host/` or `switch/` and one line `module X XParameters` here. The file has
 //! - `pub(crate) const ABOUT: About`: name and texts;
-//! - `state!`: the columns of its state in traces, or none;
 //! - `XParameters`, declared with `parameters!`, and its `impl SchemeCapabilities`: limits and capabilities;
 //! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or
 //!   `X::new(parameters, seed, &SwitchInfo)` and `impl SwitchScheme`.
+//!
+//! Schemes of other crates ([`ExternalHost`](crate::ExternalHost), [`ExternalSwitch`](crate::ExternalSwitch)) are the variant
+//! `External`, with dynamic dispatch.
 //!
 //! A new kind of tag is a variant of [`TagKind`]; a pair that a paper gives one name is a line of [`ALIASES`].
 
@@ -13,14 +15,16 @@ mod alias;
 mod capabilities;
 mod errors;
 
-pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_host_side, check_pair, resolve};
+pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, aliases, check_host_side, check_pair, resolve};
 pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LinkSignal, LocalQueues,
     Loss, Outgoing, PacketView, PathReading, Probe, Recorded, RecordedSwitch, SchemeCounters, State, StateColumn,
-    SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState, host,
+    SwitchHeader, SwitchInfo, SwitchScheme, Tag, ValueState,
+    external::{BoxedSwitch, DynHost, HostFunctions, SwitchFunctions},
+    host,
     host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
@@ -30,12 +34,12 @@ use anabranch_units::Time;
 /// Items common to both sides, in addition to [`anabranch_settings::registry!`].
 macro_rules! both_sides {
     (
-        $side:literal, $folder:ident, $parameters:ident, $running:ident { $($more:tt)* }:
+        $side:literal, $folder:ident, $parameters:ident, $functions:ident, $running:ident { $($more:tt)* }:
         $($module:ident $scheme:ident $of_scheme:ident,)*
     ) => {
         registry! {
             #[doc = concat!("A ", $side, " and its parameters.")]
-            pub enum $parameters($side): pub dyn SchemeCapabilities in $folder {
+            pub enum $parameters($side): pub dyn SchemeCapabilities in $folder, external $functions {
                 $($module $scheme $of_scheme,)*
             }
         }
@@ -53,6 +57,7 @@ macro_rules! both_sides {
             pub fn state(&self) -> &'static [StateColumn] {
                 match self {
                     $(Self::$scheme(_) => $folder::$module::STATE,)*
+                    Self::External(external) => external.functions.state,
                 }
             }
         }
@@ -73,9 +78,11 @@ macro_rules! both_sides {
 macro_rules! host_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
         both_sides! {
-            "host scheme", host, HostParameters, Host {
+            "host scheme", host, HostParameters, HostFunctions, Host {
                 /// Any scheme whose calls are recorded.
                 Recorded(Box<Recorded>),
+                /// A scheme of another crate.
+                External(Box<dyn DynHost>),
             }:
             $($module $scheme $of_scheme,)*
         }
@@ -85,29 +92,36 @@ macro_rules! host_schemes {
             pub fn build(&self, seed: u64, host_key: u64) -> Host {
                 match self {
                     $(Self::$scheme(p) => Host::$scheme(host::$module::$scheme::new(p.clone(), seed, host_key)),)*
+                    Self::External(external) => Host::External(HostFunctions::build(external, seed, host_key)),
                 }
             }
         }
 
+        host_calls! { $($scheme)* Recorded External }
+    };
+}
+
+macro_rules! host_calls {
+    ($($scheme:ident)*) => {
         impl HostScheme for Host {
             #[inline]
             fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-                match self { $(Self::$scheme(s) => s.open(now, slot, flow),)* Self::Recorded(s) => s.open(now, slot, flow) }
+                match self { $(Self::$scheme(s) => s.open(now, slot, flow),)* }
             }
             #[inline]
             fn close(&mut self, slot: u32) {
-                match self { $(Self::$scheme(s) => s.close(slot),)* Self::Recorded(s) => s.close(slot) }
+                match self { $(Self::$scheme(s) => s.close(slot),)* }
             }
             #[inline]
             fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
-                match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* Self::Recorded(s) => s.select(now, slot, packet) }
+                match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* }
             }
             fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
-                match self { $(Self::$scheme(s) => s.on_signal(slot, tag, signal),)* Self::Recorded(s) => s.on_signal(slot, tag, signal) }
+                match self { $(Self::$scheme(s) => s.on_signal(slot, tag, signal),)* }
             }
             #[inline]
             fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
-                match self { $(Self::$scheme(s) => s.on_ack(now, slot, feedback),)* Self::Recorded(s) => s.on_ack(now, slot, feedback) }
+                match self { $(Self::$scheme(s) => s.on_ack(now, slot, feedback),)* }
             }
             #[inline]
             fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
@@ -115,47 +129,47 @@ macro_rules! host_schemes {
             }
             #[inline]
             fn on_loss(&mut self, now: Time, slot: u32, tag: Tag, cause: Loss) {
-                match self { $(Self::$scheme(s) => s.on_loss(now, slot, tag, cause),)* Self::Recorded(s) => s.on_loss(now, slot, tag, cause) }
+                match self { $(Self::$scheme(s) => s.on_loss(now, slot, tag, cause),)* }
             }
             #[inline]
             fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
-                match self { $(Self::$scheme(s) => s.on_timeout(now, slot, tag),)* Self::Recorded(s) => s.on_timeout(now, slot, tag) }
+                match self { $(Self::$scheme(s) => s.on_timeout(now, slot, tag),)* }
             }
             #[inline]
             fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
-                match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* Self::Recorded(s) => s.on_paths_changed(now, slot, dead) }
+                match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* }
             }
             fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
-                match self { $(Self::$scheme(s) => s.on_ports_changed(now, slot, local, remote),)* Self::Recorded(s) => s.on_ports_changed(now, slot, local, remote) }
+                match self { $(Self::$scheme(s) => s.on_ports_changed(now, slot, local, remote),)* }
             }
             #[inline]
             fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
-                match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* Self::Recorded(s) => s.poll_probe(now, slot) }
+                match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* }
             }
             #[inline]
             fn probe_at(&self, slot: u32) -> Time {
-                match self { $(Self::$scheme(s) => s.probe_at(slot),)* Self::Recorded(s) => s.probe_at(slot) }
+                match self { $(Self::$scheme(s) => s.probe_at(slot),)* }
             }
             fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time, ecn: bool) -> bool {
-                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt, ecn),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt, ecn) }
+                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt, ecn),)* }
             }
             fn record_changes(&mut self, slot: u32) {
-                match self { $(Self::$scheme(s) => s.record_changes(slot),)* Self::Recorded(s) => s.record_changes(slot) }
+                match self { $(Self::$scheme(s) => s.record_changes(slot),)* }
             }
             fn take_changes(&mut self, slot: u32, each: &mut dyn FnMut(Time, Tag, ValueState)) {
-                match self { $(Self::$scheme(s) => s.take_changes(slot, each),)* Self::Recorded(s) => s.take_changes(slot, each) }
+                match self { $(Self::$scheme(s) => s.take_changes(slot, each),)* }
             }
             fn steer(&mut self, connection: u64, weights: &[f32]) -> bool {
-                match self { $(Self::$scheme(s) => s.steer(connection, weights),)* Self::Recorded(s) => s.steer(connection, weights) }
+                match self { $(Self::$scheme(s) => s.steer(connection, weights),)* }
             }
             fn readings(&self, connection: u64) -> &[PathReading] {
-                match self { $(Self::$scheme(s) => s.readings(connection),)* Self::Recorded(s) => s.readings(connection) }
-    }
+                match self { $(Self::$scheme(s) => s.readings(connection),)* }
+            }
             fn state(&self, now: Time, slot: u32, tag: Option<Tag>) -> State {
-                match self { $(Self::$scheme(s) => s.state(now, slot, tag),)* Self::Recorded(s) => s.state(now, slot, tag) }
+                match self { $(Self::$scheme(s) => s.state(now, slot, tag),)* }
             }
             fn counters(&self) -> SchemeCounters {
-                match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
+                match self { $(Self::$scheme(s) => s.counters(),)* }
             }
         }
     };
@@ -164,9 +178,11 @@ macro_rules! host_schemes {
 macro_rules! switch_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
         both_sides! {
-            "switch scheme", switch, SwitchParameters, Switch {
+            "switch scheme", switch, SwitchParameters, SwitchFunctions, Switch {
                 /// Any scheme whose choices are recorded.
                 Recorded(Box<RecordedSwitch>),
+                /// A scheme of another crate.
+                External(BoxedSwitch),
             }:
             $($module $scheme $of_scheme,)*
         }
@@ -176,10 +192,17 @@ macro_rules! switch_schemes {
             pub fn build(&self, seed: u64, info: &SwitchInfo) -> Switch {
                 match self {
                     $(Self::$scheme(p) => Switch::$scheme(switch::$module::$scheme::new(p.clone(), seed, info)),)*
+                    Self::External(external) => Switch::External(SwitchFunctions::build(external, seed, info)),
                 }
             }
         }
 
+        switch_calls! { $($scheme)* Recorded External }
+    };
+}
+
+macro_rules! switch_calls {
+    ($($scheme:ident)*) => {
         impl SwitchScheme for Switch {
             #[inline]
             fn forward<Q: LocalQueues>(
@@ -190,7 +213,7 @@ macro_rules! switch_schemes {
                 candidates: &Candidates<'_>,
                 queues: &mut Q,
             ) -> u32 {
-                match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* Self::Recorded(s) => s.forward(now, packet, header, candidates, queues) }
+                match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* }
             }
             #[inline]
             fn guide<G: GuidedSwitch>(
@@ -200,31 +223,31 @@ macro_rules! switch_schemes {
                 header: &mut SwitchHeader,
                 at: &mut G,
             ) -> u32 {
-                match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* Self::Recorded(s) => s.guide(now, packet, header, at) }
+                match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* }
             }
             #[inline]
             fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
-                match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* Self::Recorded(s) => s.deliver(now, packet, header, out) }
+                match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
             }
             fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) {
-                match self { $(Self::$scheme(s) => s.on_control(now, packet, header, out),)* Self::Recorded(s) => s.on_control(now, packet, header, out) }
+                match self { $(Self::$scheme(s) => s.on_control(now, packet, header, out),)* }
             }
             fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
-                match self { $(Self::$scheme(s) => s.on_timer(now, number, out),)* Self::Recorded(s) => s.on_timer(now, number, out) }
+                match self { $(Self::$scheme(s) => s.on_timer(now, number, out),)* }
             }
             fn state(&self, now: Time, packet: &PacketView, header: &SwitchHeader) -> State {
-                match self { $(Self::$scheme(s) => s.state(now, packet, header),)* Self::Recorded(s) => s.state(now, packet, header) }
+                match self { $(Self::$scheme(s) => s.state(now, packet, header),)* }
             }
             fn counters(&self) -> SchemeCounters {
-                match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
+                match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
             fn by_labels(&self, tag: Tag, packet: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.by_labels(tag, packet, count, uplinks),)* Self::Recorded(s) => s.by_labels(tag, packet, count, uplinks) }
+                match self { $(Self::$scheme(s) => s.by_labels(tag, packet, count, uplinks),)* }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {
-                match self { $(Self::$scheme(s) => s.on_routes_changed(groups),)* Self::Recorded(s) => s.on_routes_changed(groups) }
+                match self { $(Self::$scheme(s) => s.on_routes_changed(groups),)* }
             }
         }
     };
@@ -245,11 +268,11 @@ host_schemes! {
     hopper Hopper HopperParameters,
     hf2t Hf2t Hf2tParameters,
     qp_spray QpSpray QpSprayParameters,
-    cast Cast CastParameters,
     flicr Flicr FlicrParameters,
     mrc Mrc MrcParameters,
     mp_rdma MpRdma MpRdmaParameters,
     braid Braid BraidParameters,
+    cast Cast CastParameters,
     spritz_scout SpritzScout SpritzScoutParameters,
     spritz_spray SpritzSpray SpritzSprayParameters,
     spritz_coarse SpritzCoarse SpritzCoarseParameters,

@@ -4,12 +4,15 @@
 //! struct, parsing with errors that name the nearest valid choice, printing and `anabranch explain` derive from it.
 //! [`registry!`] lists the kinds of a part by name, each with its own parameters.
 
+#[doc(hidden)]
+pub mod external;
 mod nearest;
 mod registry;
 mod setting;
 mod value_schema;
 mod within;
 
+pub use external::{Addition, External, ExternalParameters, INTERFACE, undocumented};
 pub use nearest::{nearest, nearest_few};
 pub use registry::{About, Each, Named, Registry, Unknown};
 pub use setting::{Auto, ControlOr, InvalidValue, Never, OnceOr, Raw, RotationOr, Seed, Setting};

@@ -73,8 +73,8 @@ impl Unknown {
 
 /// Interface of the enums that [`registry!`](crate::registry) generates.
 pub trait Registry: Sized + 'static {
-    /// All kinds, in the order in which they are listed.
-    const ALL: &'static [About];
+    /// Returns all kinds, in the order in which they are listed.
+    fn all() -> &'static [About];
     /// Returns the kind `name` with its default parameters.
     ///
     /// # Errors
@@ -92,7 +92,8 @@ pub trait Registry: Sized + 'static {
 ///
 /// A line `module Variant Parameters` refers to a file with `pub const ABOUT: About` and the type `Parameters`,
 /// declared with [`parameters!`](crate::parameters), which implements the trait named after `dyn`: the capabilities of
-/// the kinds.
+/// the kinds. After `external` stands the type of the functions of kinds that other crates add ([`External`](crate::External)),
+/// with `capabilities` of such a kind.
 ///
 /// ```
 /// mod shapes {
@@ -132,7 +133,7 @@ pub trait Registry: Sized + 'static {
 macro_rules! registry {
     (
         $(#[$doc:meta])*
-        pub enum $name:ident($what:literal): $seen:vis dyn $capabilities:ident in $folder:ident {
+        pub enum $name:ident($what:literal): $seen:vis dyn $capabilities:ident in $folder:ident $(, external $functions:ident)? {
             $($module:ident $variant:ident $parameters:ident,)*
         }
     ) => {
@@ -144,15 +145,25 @@ macro_rules! registry {
                 #[doc = concat!("See the module `", stringify!($module), "`.")]
                 $variant($folder::$module::$parameters),
             )*
+            $(
+                /// A kind of another crate.
+                External($crate::External<$functions>),
+            )?
         }
 
         impl $name {
-            #[doc = concat!("Every ", $what, ", in the order in which they are listed.")]
+            #[doc = concat!("Every ", $what, " of this crate, in the order in which they are listed.")]
             pub const ALL: &'static [$crate::About] = &[$($folder::$module::ABOUT,)*];
+
+            #[doc = concat!("Every ", $what, ", those of other crates last.")]
+            pub fn all() -> &'static [$crate::About] {
+                [$($crate::external::all::<$functions>,)? std::convert::identity][0](Self::ALL)
+            }
 
             #[doc = concat!("Every ", $what, " with its default parameters.")]
             pub fn each() -> Vec<Self> {
-                vec![$(Self::$variant(Default::default()),)*]
+                let ours = [$(Self::$variant(Default::default()),)*].into_iter();
+                ours$(.chain($crate::external::added::<$functions>().cloned().map(Self::External)))?.collect()
             }
 
             #[doc = concat!("The ", $what, " of this name with its default parameters.")]
@@ -165,7 +176,13 @@ macro_rules! registry {
                         return Ok(Self::$variant(Default::default()));
                     }
                 )*
-                Err($crate::Unknown::new($what, name, Self::ALL.iter().map(|about| about.name)))
+                $(
+                    let mut added = $crate::external::added::<$functions>();
+                    if let Some(external) = added.find(|external| external.about.name == name) {
+                        return Ok(Self::External(external.clone()));
+                    }
+                )?
+                Err($crate::Unknown::new($what, name, Self::all().iter().map(|about| about.name)))
             }
 
             /// Returns the names of those that satisfy `wanted` with their default parameters.
@@ -177,6 +194,7 @@ macro_rules! registry {
             pub fn about(&self) -> &'static $crate::About {
                 match self {
                     $(Self::$variant(_) => const { &$folder::$module::ABOUT },)*
+                    $(Self::External(external) => $crate::External::<$functions>::about(external),)?
                 }
             }
 
@@ -189,6 +207,7 @@ macro_rules! registry {
             pub fn parameters(&self) -> &dyn $crate::Parameters {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
+                    $(Self::External(external) => external as &$crate::External<$functions>,)?
                 }
             }
 
@@ -196,6 +215,7 @@ macro_rules! registry {
             pub fn parameters_mut(&mut self) -> &mut dyn $crate::Parameters {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
+                    $(Self::External(external) => external as &mut $crate::External<$functions>,)?
                 }
             }
 
@@ -209,12 +229,15 @@ macro_rules! registry {
             fn as_ref(&self) -> &(dyn $capabilities + 'static) {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
+                    $(Self::External(external) => (<$functions>::capabilities(external)),)?
                 }
             }
         }
 
         impl $crate::Registry for $name {
-            const ALL: &'static [$crate::About] = $name::ALL;
+            fn all() -> &'static [$crate::About] {
+                $name::all()
+            }
             fn named(name: &str) -> Result<Self, $crate::Unknown> {
                 $name::named(name)
             }
@@ -237,7 +260,7 @@ pub struct Each<T>(Vec<T>);
 
 impl<T: Registry> Default for Each<T> {
     fn default() -> Self {
-        Each(T::ALL.iter().filter_map(|about| T::named(about.name).ok()).collect())
+        Each(T::all().iter().filter_map(|about| T::named(about.name).ok()).collect())
     }
 }
 
@@ -277,16 +300,16 @@ impl<T: Registry> Named<T> {
 
 impl<T: Registry> Setting for Named<T> {
     fn expected() -> String {
-        T::ALL.iter().fold("one of".to_string(), |text, about| format!("{text} \"{}\"", about.name))
+        T::all().iter().fold("one of".to_string(), |text, about| format!("{text} \"{}\"", about.name))
     }
     fn schema() -> ValueSchema {
-        ValueSchema::Words(T::ALL.iter().map(|about| about.name).collect())
+        ValueSchema::Words(T::all().iter().map(|about| about.name).collect())
     }
     fn read(raw: &Raw) -> Result<Self, InvalidValue> {
-        let found = T::ALL.iter().find(|about| matches!(raw, Raw::Text(word) if word == about.name));
+        let found = T::all().iter().find(|about| matches!(raw, Raw::Text(word) if word == about.name));
         found
             .map(|about| Named(about, PhantomData))
-            .ok_or_else(|| InvalidValue::of::<Self>(raw).near(T::ALL.iter().map(|about| about.name)))
+            .ok_or_else(|| InvalidValue::of::<Self>(raw).near(T::all().iter().map(|about| about.name)))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.0.name.into())

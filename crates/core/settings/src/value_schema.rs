@@ -30,6 +30,11 @@ pub enum ValueSchema {
 }
 
 impl ValueSchema {
+    /// Returns `true` if these are numbers without a unit.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self, ValueSchema::Whole | ValueSchema::Number | ValueSchema::Between(..))
+    }
+
     /// Returns these values with numbers from `min` to `max` alone.
     pub(crate) fn between(self, min: &Raw, max: &Raw) -> Self {
         match self {

@@ -51,7 +51,7 @@ pub trait Controls {
 
 impl<C: Registry + AsRef<dyn ControlCapabilities>> Controls for Each<C> {
     fn all(&self) -> &'static [About] {
-        C::ALL
+        C::all()
     }
 
     fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {

@@ -72,6 +72,10 @@ pub struct AckOutcome {
     pub lost: u32,
     /// The packet arrived, and the receiver had no memory for it.
     pub refused: bool,
+    /// Packets beyond the cumulative PSN that have arrived, as [`Reply::bitmap`]; 0 where the transport does not report them.
+    pub selective: u64,
+    /// PSN of the first bit of `selective`.
+    pub selective_from: u64,
     /// Everything is acknowledged.
     pub done: bool,
 }

@@ -24,9 +24,11 @@ mod node;
 pub mod page;
 mod path;
 mod process;
+mod schemes;
 mod thread;
 mod variables;
 
 pub use exported::{anabranchPaths, anabranchSet, anabranchWent};
 pub use node::{Buffer, Connecting, DeliveryCounters, Done, Failure, MAX_CONNECTIONS, Memory, Node, Watched};
+pub use schemes::add;
 pub use variables::{VARIABLES, Variable};

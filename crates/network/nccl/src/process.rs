@@ -12,6 +12,7 @@ use crate::{
     node::{Failure, Node, Watched},
     page::{Page, Slot, State},
     path::{By, Path},
+    schemes,
     variables::{self, Configuration, MAX_PEERS, MAX_VERBS_PEERS},
 };
 use anabranch_endpoint::{Endpoint, Key};
@@ -116,6 +117,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         Owner::None => {}
     }
     let usage = |message| Failure::new(Code::Usage, message);
+    schemes::check().map_err(usage)?;
     let configuration = Configuration::read(std::env::vars_os()).map_err(usage)?;
     log::at_most(configuration.level);
     let (mut devices, remarks) = device::find(&configuration).map_err(usage)?;

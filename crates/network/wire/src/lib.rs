@@ -9,6 +9,7 @@ mod key;
 mod lateness;
 pub mod memory;
 mod parameters;
+pub mod parity;
 #[cfg(target_os = "linux")]
 pub mod paths;
 mod resolve;

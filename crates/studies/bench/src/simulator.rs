@@ -50,7 +50,12 @@ pub const HOSTS_FOR_TWO_THREADS: u32 = 1024;
 pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseResult, BenchError> {
     let scenario = case.load()?;
     let started = Instant::now();
-    let setup = scenario.setup(scenario.seed)?;
+    let mut setup = scenario.setup(scenario.seed)?;
+    if case.external {
+        for balancer in &mut setup.load_balancers {
+            (balancer.host, balancer.switch) = (balancer.host.as_external(), balancer.switch.as_external());
+        }
+    }
     let set_up_seconds = started.elapsed().as_secs_f64();
     let yardstick = stripped::StrippedCase::of(&setup);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

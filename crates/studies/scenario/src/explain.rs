@@ -2,7 +2,7 @@
 
 use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters, library::READY_MADE, scenario::KEYS};
 use anabranch_backend::{FabricParameters, MarkingParameters};
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_lb::registry::{Alias, HostParameters, SwitchParameters, aliases};
 use anabranch_settings::{About, Level, Parameter, Parameters, Raw, Registry};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
@@ -80,12 +80,12 @@ pub fn catalogue(kind: CatalogueKind) -> Vec<CatalogueEntry> {
     let mut all = Vec::new();
     match kind {
         CatalogueKind::Schemes => {
-            for alias in ALIASES {
+            for alias in aliases() {
                 let meaning = format!("{} ({}+{})", alias.summary, alias.host, alias.switch);
                 all.push(entry(alias.name, "pair", meaning));
             }
-            all.extend(entries(HostParameters::ALL, "host side"));
-            all.extend(entries(SwitchParameters::ALL, "switch side"));
+            all.extend(entries(HostParameters::all(), "host side"));
+            all.extend(entries(SwitchParameters::all(), "switch side"));
         }
         CatalogueKind::Topologies => {
             all.extend(entries(TopologyParameters::ALL, "topology"));
@@ -181,7 +181,7 @@ fn plain(name: &str) -> String {
 /// Returns the parts of exactly this name, without those of sections.
 fn thing_parts(name: &str) -> Vec<Part> {
     let mut parts = Vec::new();
-    if let Some(alias) = ALIASES.iter().find(|a| a.name == name) {
+    if let Some(alias) = Alias::named(name) {
         let sides = format!("host side {}, switch side {}", alias.host, alias.switch);
         let fixed: Vec<String> =
             alias.fixed.iter().map(|(key, word)| format!(" It sets {key} = \"{word}\".")).collect();
@@ -203,7 +203,7 @@ fn thing_parts(name: &str) -> Vec<Part> {
 
 /// Returns the parts of a pair of schemes with what its name sets as defaults.
 fn as_named(name: &str, mut parts: Vec<Part>) -> Vec<Part> {
-    let fixed = ALIASES.iter().find(|alias| alias.name == name).map_or(&[][..], |alias| alias.fixed);
+    let fixed = Alias::named(name).map_or(&[][..], |alias| alias.fixed);
     let sides = parts.iter_mut().filter(|part| part.table.starts_with("[load_balancer."));
     for parameter in sides.flat_map(|part| &mut part.parameters) {
         if let Some((_, word)) = fixed.iter().find(|(key, _)| *key == parameter.name) {

@@ -1,7 +1,7 @@
 //! Scenarios to start from: a short one, and one with every parameter, from the declarations that read it.
 
 use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters, document};
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_lb::registry::{Alias, HostParameters, SwitchParameters};
 use anabranch_settings::{Level, Parameters, Raw};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
@@ -83,7 +83,7 @@ pub fn every_key(levels: &[Level]) -> String {
         &[("scheme", "\"prime\"")],
         &[],
     );
-    if let Some(alias) = ALIASES.iter().find(|alias| alias.name == "prime") {
+    if let Some(alias) = Alias::named("prime") {
         if let Ok(host) = HostParameters::named(alias.host) {
             section(&format!("[load_balancer.{}]", alias.host), "Its host side.", &[], &[host.parameters()]);
         }

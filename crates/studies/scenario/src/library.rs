@@ -40,7 +40,7 @@ macro_rules! ready_made {
         /// All ready-made scenarios, those for beginners first and those of papers last.
         pub const READY_MADE: &[ReadyMade] = &[$($(ReadyMade {
             name: $name,
-            text: include_str!(concat!("../../../../", $folder, "/", $name, ".toml")),
+            text: include_str!(concat!("../", $folder, "/", $name, ".toml")),
             folder: $folder,
         },)*)*];
     };

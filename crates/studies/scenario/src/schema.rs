@@ -2,7 +2,7 @@
 
 use crate::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
 use anabranch_backend::{FabricParameters, MarkingParameters};
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_lb::registry::{HostParameters, SwitchParameters, aliases};
 use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, ValueSchema};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
@@ -88,11 +88,11 @@ fn load_balancer() -> Value {
     let mut keys = Map::new();
     // Besides the names there are pairs, `host+switch`.
     let pair = json!({ "type": "string", "pattern": "^[^+]+\\+[^+]+$" });
-    let scheme = json!({ "anyOf": [words(ALIASES.iter().map(|alias| alias.name)), pair] });
+    let scheme = json!({ "anyOf": [words(aliases().iter().map(|alias| alias.name)), pair] });
     keys.insert("scheme".into(), described(scheme, "A pair by name, or `host+switch`."));
-    keys.insert("host".into(), described(names(HostParameters::ALL), "A host-side scheme."));
-    keys.insert("switch".into(), described(names(SwitchParameters::ALL), "A switch-side scheme."));
-    for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
+    keys.insert("host".into(), described(names(HostParameters::all()), "A host-side scheme."));
+    keys.insert("switch".into(), described(names(SwitchParameters::all()), "A switch-side scheme."));
+    for about in HostParameters::all().iter().chain(SwitchParameters::all()) {
         let mut table = Map::new();
         if let Ok(host) = HostParameters::named(about.name) {
             table.extend(properties(host.parameters()));

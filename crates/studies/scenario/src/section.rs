@@ -200,7 +200,7 @@ impl Parameters for Both<'_> {
 }
 
 pub(crate) fn kinds<T: Registry>() -> String {
-    list(&T::ALL.iter().map(|about| about.name).collect::<Vec<_>>())
+    list(&T::all().iter().map(|about| about.name).collect::<Vec<_>>())
 }
 
 /// Lists the names, separated by commas.

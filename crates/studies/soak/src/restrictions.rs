@@ -1,7 +1,7 @@
 //! Restrictions of a soak: load balancers, a kind of topology or one topology.
 
 use super::Section;
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
+use anabranch_lb::registry::{HostParameters, SwitchParameters, aliases, resolve};
 use anabranch_scenario::{
     ScenarioError, Tree, did_you_mean, library, list,
     scenario::{FolderFile, topology_of},
@@ -58,17 +58,17 @@ fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
         Err(error) if name.contains('+') => return Err(wrong(error.to_string())),
         Err(_) => {}
     }
-    let pairs = HostParameters::ALL
+    let pairs = HostParameters::all()
         .iter()
-        .flat_map(|host| SwitchParameters::ALL.iter().map(move |switch| (host.name, switch.name)));
+        .flat_map(|host| SwitchParameters::all().iter().map(move |switch| (host.name, switch.name)));
     let of = pairs.filter(|(host, switch)| name == *host || name == *switch);
     let pairs: Vec<String> =
         of.map(|(host, switch)| format!("{host}+{switch}")).filter(|p| resolve(p).is_ok()).collect();
     if !pairs.is_empty() {
         return Ok(pairs);
     }
-    let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
-    let names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).chain(sides).collect();
+    let sides = HostParameters::all().iter().chain(SwitchParameters::all()).map(|about| about.name);
+    let names: Vec<&str> = aliases().iter().map(|alias| alias.name).chain(sides).collect();
     let few = nearest_few(name, names.iter().copied(), 3).join(", ");
     let message = format!("unknown load balancer, host scheme or switch scheme; the nearest are {few}");
     let error = wrong(message).help("`anabranch list schemes` lists all of them; a pair is HOST+SWITCH");
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(Restrictions::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
         assert_eq!(Restrictions::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
         // Every side has its own name or an alias.
-        for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
+        for about in HostParameters::all().iter().chain(SwitchParameters::all()) {
             let found = Restrictions::new(Some(about.name), None).expect("a scheme").schemes;
             assert!(!found.is_empty() && found.iter().all(|pair| resolve(pair).is_ok()), "{}: {found:?}", about.name);
         }

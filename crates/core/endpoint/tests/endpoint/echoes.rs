@@ -1,40 +1,17 @@
 //! Peers that make up what echoes and ACKs state: round trips come from local records alone, and memory follows local limits.
-#![allow(unsafe_code)]
 
 use crate::common::{greeting, hello, vouched};
 use anabranch_endpoint::{
     Endpoint, Event, Settings,
     header::{self, Greeting, Packet, ProbeHeader},
 };
-use anabranch_lb::registry::HostParameters;
+use anabranch_lb::{checks::CountingAllocator, registry::HostParameters};
 use anabranch_random::Stream;
 use anabranch_transport::Reply;
 use anabranch_units::{Rate, Time};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-thread_local! {
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is forwarded unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.with(|live| live.set(live.get() + layout.size() as i64));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.with(|live| live.set(live.get() - layout.size() as i64));
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 const PEERS: u32 = 32;
 /// Memory of a peer that is sent one short message: what it is and does decides it, not what it states.
@@ -94,7 +71,7 @@ fn attack(transport: &str, scheme: HostParameters, of: Lie, seed: u64) -> i64 {
         ..Settings::default()
     };
     let mut endpoint = Endpoint::new(settings);
-    let before = LIVE.with(Cell::get);
+    let before = CountingAllocator::bytes();
     let began = Time::from_us(3_600_000_000);
     let mut now = began;
     let mut out = Vec::new();
@@ -146,7 +123,7 @@ fn attack(transport: &str, scheme: HostParameters, of: Lie, seed: u64) -> i64 {
         }
     }
     drop(due);
-    (LIVE.with(Cell::get) - before) / i64::from(PEERS)
+    (CountingAllocator::bytes() - before) / i64::from(PEERS)
 }
 
 #[test]

@@ -51,14 +51,15 @@ pub(crate) fn first_tag(space: EntropySpace, host_key: u64, flow: &FlowInfo<'_>,
     (tag, if is_first { of_connection } else { Stream::keyed(host_key, flow.key, purpose) })
 }
 
-#[cfg(test)]
+/// For checks and tests.
+#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) mod testing {
     use crate::{Decision, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag};
     use anabranch_units::{Rate, Time};
     use std::sync::Arc;
 
     /// A flow of 1000 packets with a BDP of 100 packets and a base round trip of 10 us.
-    pub(crate) fn flow(uplinks: &[u32]) -> FlowInfo<'_> {
+    pub fn flow(uplinks: &[u32]) -> FlowInfo<'_> {
         FlowInfo {
             key: 42,
             connection: 42,
@@ -95,8 +96,9 @@ pub(crate) mod testing {
         send_at(scheme, Time::ZERO)
     }
 
-    pub(crate) fn feedback(tag: Tag, ecn: bool) -> Feedback {
-        Feedback { tag, ecn, rtt: Some(Time::from_us(10)), psn: 0, packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
+    /// Returns an acknowledgement of the packet with this tag, after 10 us.
+    pub fn feedback(tag: Tag, ecn: bool) -> Feedback {
+        Feedback { tag, ecn, rtt: Some(Time::from_us(10)), packets: 1, bytes: 4096, ..Feedback::default() }
     }
 
     pub(crate) fn mark(scheme: &mut impl HostScheme, tag: Tag) {

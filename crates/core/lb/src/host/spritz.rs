@@ -6,8 +6,8 @@ use super::{
     spritz_scout::SpritzScoutParameters,
 };
 use crate::{
-    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, State, Tag, Weights, registry::Invalid,
-    state::state,
+    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Sent, State, Tag, Weights,
+    registry::Invalid, state::state,
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::choices;
@@ -68,6 +68,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Packets whose paths a clean acknowledgement returns to the good ones.
+    pub enum Acknowledged {
+        /// The one that triggered it.
+        Own = "own",
+        /// All that it covers newly, by its bitmap: where marks are acknowledged at once they share its mark.
+        Covered = "covered",
+    }
+}
+
 /// Differences between the three schemes.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -75,6 +85,7 @@ pub struct Rules {
     /// Scout keeps a path in the buffer while it is good; Spray removes it on use.
     pub(crate) scout: bool,
     pub(crate) coarse: Option<(Categories, Entropy)>,
+    pub(crate) acknowledged: Acknowledged,
     /// Keys of all three; those that a scheme lacks have no effect.
     pub(crate) of: SpritzScoutParameters,
 }
@@ -178,6 +189,8 @@ struct Connection {
     /// Weight of path 0 without congestion; `None`: by its latency.
     min_bias: Option<f64>,
     entropy: Tag,
+    /// With [`Acknowledged::Covered`].
+    sent: Option<Box<Sent>>,
 }
 
 #[derive(Debug)]
@@ -329,6 +342,7 @@ impl HostScheme for Spritz {
             biased: false,
             min_bias,
             entropy,
+            sent: (rules.acknowledged == Acknowledged::Covered).then(Box::default),
         };
         self.flows.put(slot, connection);
     }
@@ -345,7 +359,7 @@ impl HostScheme for Spritz {
 
     /// Algorithm 1.
     #[inline]
-    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
         let good = &mut self.buffers[flow.good as usize];
         let blocks = match flow.shared_blocks {
@@ -370,6 +384,9 @@ impl HostScheme for Spritz {
                 }
             }
         };
+        if let Some(sent) = &mut flow.sent {
+            sent.note(packet.psn, entry);
+        }
         Decision::Send(match &flow.paths {
             Paths::List(_) => entry,
             Paths::Categories(all) => {
@@ -392,7 +409,14 @@ impl HostScheme for Spritz {
         if entry >> 16 >= flow.len {
             return;
         }
-        if !feedback.ecn {
+        if let Some(sent) = &mut flow.sent {
+            let room = rules.of.buffer_size as usize;
+            sent.covered(feedback, |entry| {
+                if !feedback.ecn && good.paths.len() < room {
+                    good.paths.push(entry);
+                }
+            });
+        } else if !feedback.ecn {
             if good.paths.len() < rules.of.buffer_size as usize {
                 if !rules.scout {
                     good.paths.push(entry);

@@ -1,7 +1,7 @@
 //! Spritz with coarse-grained path control (Spritz §III-D). Scout's feedback to categories is ours; the paper has none.
 
 use super::{
-    spritz::{self, BlockScope, Categories, Entropy, Rules, Spritz},
+    spritz::{self, Acknowledged, BlockScope, Categories, Entropy, Rules, Spritz},
     spritz_scout::SpritzScoutParameters,
 };
 use crate::{
@@ -63,7 +63,13 @@ impl From<SpritzCoarseParameters> for Rules {
             ecn_rate: p.ecn_rate,
             ..SpritzScoutParameters::default()
         };
-        Rules { name: ABOUT.name, scout: true, coarse: Some((p.categories, p.entropy)), of }
+        Rules {
+            name: ABOUT.name,
+            scout: true,
+            coarse: Some((p.categories, p.entropy)),
+            acknowledged: Acknowledged::Own,
+            of,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     guided::Subset,
-    spritz::{self, BlockScope, Buffer, Reading, Rules, Spritz},
+    spritz::{self, Acknowledged, BlockScope, Buffer, Reading, Rules, Spritz},
 };
 use crate::{
     Weights,
@@ -61,7 +61,7 @@ impl SchemeCapabilities for SpritzScoutParameters {
 
 impl From<SpritzScoutParameters> for Rules {
     fn from(p: SpritzScoutParameters) -> Self {
-        Rules { name: ABOUT.name, scout: true, coarse: None, of: p }
+        Rules { name: ABOUT.name, scout: true, coarse: None, acknowledged: Acknowledged::Own, of: p }
     }
 }
 

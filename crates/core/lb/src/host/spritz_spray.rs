@@ -2,7 +2,7 @@
 
 use super::{
     guided::Subset,
-    spritz::{self, BlockScope, Buffer, Reading, Rules, Spritz},
+    spritz::{self, Acknowledged, BlockScope, Buffer, Reading, Rules, Spritz},
     spritz_scout::SpritzScoutParameters,
 };
 use crate::{
@@ -40,6 +40,8 @@ parameters! {
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 3", Expert;
         /// Flows below this size draw the minimal path with weight 100 and all others with 1.
         small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB", Reading;
+        /// Packets whose paths a clean acknowledgement returns to the good ones. `covered` needs the bitmap of `uet`.
+        acknowledged: Acknowledged = Acknowledged::Own, source "Spritz Algorithm 3: that of the ACK; covered is ours, for coalesced ACKs: Ultra Ethernet and MRC report 64 packets", Expert;
         /// Maximum paths kept per destination; 0: all.
         max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited", Expert;
         /// Selection of the paths kept.
@@ -73,7 +75,7 @@ impl From<SpritzSprayParameters> for Rules {
             max_paths: p.max_paths,
             subset: p.subset,
         };
-        Rules { name: ABOUT.name, scout: false, coarse: None, of }
+        Rules { name: ABOUT.name, scout: false, coarse: None, acknowledged: p.acknowledged, of }
     }
 }
 
@@ -83,8 +85,8 @@ pub(crate) type SpritzSpray = Spritz;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{FOUR_TAGS as T, clean, four_paths, guided_flow, mark, send, send_at};
-    use crate::{HostScheme, Tag};
+    use crate::host::testing::{FOUR_TAGS as T, clean, feedback, four_paths, guided_flow, mark, send, send_at};
+    use crate::{Decision, Feedback, HostScheme, Outgoing, Tag};
 
     fn spray(parameters: SpritzSprayParameters) -> SpritzSpray {
         let mut s = SpritzSpray::new(parameters, 1, 2);
@@ -113,6 +115,28 @@ mod tests {
         assert_eq!(send(&mut s), T[0]);
         assert!((0..500).all(|_| send(&mut s) != T[0]));
         assert!((0..500).any(|_| send_at(&mut s, Time::from_ms(1)) == T[0]));
+    }
+
+    #[test]
+    fn coalesced_acknowledgement_returns_every_path_that_it_covers() {
+        let parameters =
+            SpritzSprayParameters { explore_threshold: 0, acknowledged: Acknowledged::Covered, ..Default::default() };
+        let mut s = spray(parameters);
+        let sent = |s: &mut SpritzSpray, psn| match s.select(Time::ZERO, 0, &Outgoing { psn, ..Outgoing::first(4096) })
+        {
+            Decision::Send(tag) => tag,
+            other => panic!("{other:?}"),
+        };
+        let tags: Vec<Tag> = (0..6).map(|psn| sent(&mut s, psn)).collect();
+        // Of packet 5, which covers 0 to 2 and 4: those four, once, in the order of their PSNs; 5 itself is not in the bitmap.
+        let ack =
+            Feedback { cumulative: 3, next_psn: 6, selective: 0b10, selective_from: 3, ..feedback(tags[5], false) };
+        s.on_ack(Time::ZERO, 0, &ack);
+        s.on_ack(Time::ZERO, 0, &ack);
+        assert_eq!([6, 7, 8, 9].map(|psn| sent(&mut s, psn)), [tags[0], tags[1], tags[2], tags[4]]);
+        // A mark returns none of them: what follows is drawn.
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 10, ecn: true, ..ack });
+        assert_ne!([10, 11, 12, 13].map(|psn| sent(&mut s, psn)), [tags[0], tags[1], tags[2], tags[4]]);
     }
 
     #[test]

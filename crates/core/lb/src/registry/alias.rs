@@ -2,6 +2,7 @@
 
 use super::{HostParameters, SchemeError, SwitchParameters, TagKind};
 use anabranch_settings::{Raw, Unknown};
+use std::sync::OnceLock;
 
 /// A name for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,11 @@ const WEIGHTED: &[(&str, &str)] = &[("weights", "latency")];
 impl Alias {
     const fn with(self, fixed: &'static [(&'static str, &'static str)]) -> Self {
         Alias { fixed, ..self }
+    }
+
+    /// Returns the alias of this name.
+    pub fn named(name: &str) -> Option<&'static Alias> {
+        aliases().iter().find(|alias| alias.name == name)
     }
 
     /// Sets the parameters that the name fixes.
@@ -99,6 +105,34 @@ pub const ALIASES: &[Alias] = &[
     alias("spritz-coarse", "spritz-coarse", "coarse-guided", "Spritz over categories of paths, by VLAN tag"),
 ];
 
+/// Returns every alias, and for a scheme of another crate its own name with a partner: the scheme of that name on the other side,
+/// else the first of ours that its tags suit.
+pub fn aliases() -> &'static [Alias] {
+    static ALL: OnceLock<Vec<Alias>> = OnceLock::new();
+    let hosts = || HostParameters::each().into_iter().filter(|host| matches!(host, HostParameters::External(_)));
+    let switches =
+        || SwitchParameters::each().into_iter().filter(|switch| matches!(switch, SwitchParameters::External(_)));
+    if (HostParameters::all().len(), SwitchParameters::all().len())
+        == (HostParameters::ALL.len(), SwitchParameters::ALL.len())
+    {
+        return ALIASES;
+    }
+    let tags = |host: &HostParameters| host.capabilities().tags();
+    let suit = |host: &HostParameters, switch: &SwitchParameters| goes_with(tags(host), switch.capabilities().tags());
+    let of_host = |host: HostParameters| {
+        let own = switches().find(|switch| switch.name() == host.name() && suit(&host, switch));
+        let switch = own.or_else(|| SwitchParameters::each().into_iter().find(|switch| suit(&host, switch)))?;
+        Some(alias(host.name(), host.name(), switch.name(), host.about().summary))
+    };
+    let of_switch = |switch: SwitchParameters| {
+        let is_named = hosts().any(|host| host.name() == switch.name());
+        let host = HostParameters::each().into_iter().find(|host| !is_named && suit(host, &switch))?;
+        Some(alias(switch.name(), host.name(), switch.name(), switch.about().summary))
+    };
+    let added = || hosts().filter_map(of_host).chain(switches().filter_map(of_switch));
+    ALL.get_or_init(|| ALIASES.iter().copied().chain(added()).collect())
+}
+
 /// Returns the pair of an alias (`prime`) or of both names (`ops+drill`), with default parameters.
 ///
 /// # Errors
@@ -110,7 +144,7 @@ pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters),
         check_pair(&pair.0, &pair.1)?;
         return Ok(pair);
     }
-    let alias = ALIASES.iter().find(|alias| alias.name == text).ok_or_else(|| unknown(text))?;
+    let alias = Alias::named(text).ok_or_else(|| unknown(text))?;
     let (mut host, mut switch) = (HostParameters::named(alias.host)?, SwitchParameters::named(alias.switch)?);
     alias.fix(&mut host, &mut switch);
     check_pair(&host, &switch)?;
@@ -136,7 +170,7 @@ pub fn check_host_side(host: &HostParameters, switch: &SwitchParameters) -> Resu
 }
 
 fn unknown(found: &str) -> Unknown {
-    let unknown = Unknown::new("load balancer", found, ALIASES.iter().map(|alias| alias.name));
+    let unknown = Unknown::new("load balancer", found, aliases().iter().map(|alias| alias.name));
     // A name of one side is no alias: complete it with a partner.
     let pair = match (HostParameters::named(found), SwitchParameters::named(found)) {
         (Ok(host), _) => {

@@ -17,7 +17,8 @@ pub(crate) mod source_guided;
 pub(crate) mod ugal;
 pub(crate) mod valiant;
 
-#[cfg(test)]
+/// For checks and tests.
+#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) mod testing {
     use crate::{
         Candidates, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, LocalQueues, PacketView, SwitchHeader,

@@ -24,7 +24,7 @@ fn packets(number: u64) -> PacketsOrPasses {
 }
 
 fn ack(tag: Tag) -> Feedback {
-    Feedback { tag, ecn: true, rtt: None, psn: 0, packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
+    Feedback { tag, ecn: true, packets: 1, bytes: 4096, ..Feedback::default() }
 }
 
 /// The reference: part 0 has `width` uplinks, part 1 has `rows` (1 on a 2-tier fat tree).

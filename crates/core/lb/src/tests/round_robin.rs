@@ -111,7 +111,7 @@ fn foreign_feedback_is_ignored() {
     let mut same = open("prime", 1, 1, 1, &[6]);
     for tag in [6, 7, 8, u32::MAX] {
         host.on_nack(Time::ZERO, 0, tag);
-        let feedback = Feedback { tag, ecn: true, rtt: None, psn: 0, packets: 1, bytes: 1, cumulative: 0, next_psn: 0 };
+        let feedback = Feedback { tag, ecn: true, packets: 1, bytes: 1, ..Feedback::default() };
         host.on_ack(Time::ZERO, 0, &feedback);
     }
     assert_eq!(sends(&mut host, 300), sends(&mut same, 300));

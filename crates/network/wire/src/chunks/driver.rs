@@ -222,6 +222,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
                 bytes: u64::from(bytes),
                 cumulative: stream.cumulative(),
                 next_psn: stream.next_psn,
+                selective: 1,
+                selective_from: psn,
             };
             scheme.on_ack(now, measured.slot, &feedback);
         } else {

@@ -1,35 +1,13 @@
 //! Sending and receiving a packet allocates no memory.
-#![allow(unsafe_code)]
 
 use crate::common::driver;
 use anabranch_endpoint::{Event, Settings};
-use anabranch_lb::registry::HostParameters;
+use anabranch_lb::{checks::CountingAllocator, registry::HostParameters};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, WireParameters, udp::UdpPath};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is forwarded unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 fn until_sent(ends: &mut [Driver<UdpPath>; 2]) {
     loop {
@@ -71,9 +49,9 @@ fn a_packet_costs_no_allocation() {
         for _ in 0..4 {
             let (endpoint, now) = ends[0].endpoint();
             endpoint.send(now, peer, 0, message.clone()).unwrap();
-            let before = ALLOCATIONS.with(Cell::get);
+            let before = CountingAllocator::allocations();
             until_sent(&mut ends);
-            counts.push(ALLOCATIONS.with(Cell::get) - before);
+            counts.push(CountingAllocator::allocations() - before);
         }
         // The receiver allocates memory for the message itself.
         let least = counts.iter().min().unwrap();

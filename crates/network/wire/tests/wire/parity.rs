@@ -1,11 +1,10 @@
 //! The choices of a scheme follow from its inputs and seed alone: a fresh scheme ([`replay`]) makes the same choices.
 
 use crate::common::{Pair, uet};
-use anabranch_endpoint::{Endpoint, Event, Settings, header};
+use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{Record, registry::HostParameters, replay};
 use anabranch_units::{Rate, Time};
-use anabranch_wire::{Datapath, Driver, memory::Link, udp::UdpPath};
-use std::net::SocketAddr;
+use anabranch_wire::memory::Link;
 
 const MTU: u64 = 1000;
 
@@ -44,36 +43,8 @@ fn over_memory() {
 
 #[test]
 fn over_udp() {
-    for scheme in HostParameters::ALL {
-        let settings = Settings { rate: Rate::gbps(1), ..settings(scheme.name) };
-        let record = Record::default();
-        let driver = |settings: &Settings| {
-            let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), 8, 8).unwrap();
-            Driver::new(Endpoint::new(settings.clone()), path)
-        };
-        let mut ends = [driver(&settings), driver(&settings)];
-        ends[0].endpoint().0.record(&record);
-        let at = ends[1].datapath().at();
-        let peer = ends[0].datapath().peer(at, &[]).unwrap();
-        let (endpoint, now) = ends[0].endpoint();
-        endpoint.connect(now, peer);
-        endpoint.send(now, peer, 0, vec![5u8; 1_000_000].into()).unwrap();
-        let mut sent = false;
-        while !sent {
-            let mut next = None;
-            for end in &mut ends {
-                next = end.work().unwrap();
-                let (endpoint, now) = end.endpoint();
-                assert!(now < Time::from_us(60_000_000), "{}: nothing arrives", scheme.name);
-                while let Some(event) = endpoint.poll_event() {
-                    sent |= matches!(event, Event::Sent { .. });
-                }
-            }
-            let now = ends[0].datapath().now();
-            ends[0].wait(next.unwrap_or(now).min(now + Time::from_us(100))).unwrap();
-        }
-        let calls = record.take();
-        assert!(calls.len() >= 1000, "{}: {} calls for 1000 packets", scheme.name, calls.len());
-        assert_eq!(replay(&calls, |_, host| settings.scheme.build(settings.seed, host)), Ok(()));
+    for scheme in HostParameters::each() {
+        let answers = anabranch_wire::parity::over_udp(&scheme, &settings(scheme.name()).transport).unwrap();
+        assert!(answers >= 1000, "{}: {answers} answers for 1000 packets", scheme.name());
     }
 }

@@ -1,6 +1,7 @@
 //! The same fingerprint for any number of threads, for lazy and eager ports, and twice in a row.
 
 use crate::common::*;
+use anabranch_lb::registry::{ALIASES, PacketScope};
 use proptest::prelude::*;
 
 const SCHEMES: [&str; 12] =
@@ -13,6 +14,23 @@ fn permutation_under_every_scheme() {
         for scheme in SCHEMES {
             run_in_every_mode(&setup(topology.clone(), permutation(&topology, 200 * 4096, 3), scheme), scheme);
         }
+    }
+}
+
+/// The dispatch of schemes of other crates changes no result.
+#[test]
+fn every_scheme_as_one_of_another_crate() {
+    let networks = [topology("dragonfly", "p=1 a=2 h=1"), fat_tree(2, 4)];
+    for alias in ALIASES {
+        let (_, switch) = anabranch_lb::registry::resolve(alias.name).unwrap();
+        let is_guided = switch.capabilities().packet_scope() == PacketScope::Guided;
+        let network = &networks[usize::from(!is_guided)];
+        let ours = setup(network.clone(), permutation(network, 64 << 10, 3), alias.name);
+        let mut other = ours.clone();
+        for balancer in &mut other.load_balancers {
+            (balancer.host, balancer.switch) = (balancer.host.as_external(), balancer.switch.as_external());
+        }
+        assert_eq!(run_on(&ours, 1).fingerprint, run_on(&other, 2).fingerprint, "{}", alias.name);
     }
 }
 

@@ -11,15 +11,18 @@ pub struct Case {
     pub changes: &'static [&'static str],
     /// Run once only, because of its size.
     pub once: bool,
+    /// With the dispatch of schemes of other crates.
+    pub external: bool,
 }
 
 const fn case(name: &'static str, scenario: &'static str, changes: &'static [&'static str]) -> Case {
-    Case { name, scenario, changes, once: false }
+    Case { name, scenario, changes, once: false, external: false }
 }
 
 /// Standard cases in ascending size, since a process does not return memory.
 pub const CASES: &[Case] = &[
     case("permutation-128", "permutation-128", &[]),
+    Case { external: true, ..case("permutation-128-external", "permutation-128", &[]) },
     case("leaf-spine-roce-pfc", "permutation-roce", &[]),
     case("leaf-spine-roce-irn", "permutation-roce", &["fabric.profile=roce-irn", "fabric.shared_buffer=1MB"]),
     case("dragonfly-minimal", "spritz-permutation-dragonfly", &["load_balancer.scheme=minimal"]),
@@ -28,8 +31,8 @@ pub const CASES: &[Case] = &[
     case("permutation-8192", "permutation-8192", &[]),
 ];
 
-/// First case, for `--small`.
-pub const SMALL: &[Case] = CASES.split_at(1).0;
+/// 128 hosts, for `--small`.
+pub const SMALL: &[Case] = CASES.split_at(2).0;
 
 /// 65,536 hosts in three tiers, on request.
 pub const LARGE: Case = Case {
@@ -37,6 +40,7 @@ pub const LARGE: Case = Case {
     scenario: "permutation-1024",
     changes: &["topology.radix=64", "workload.0.size=64KiB"],
     once: true,
+    external: false,
 };
 
 impl Case {

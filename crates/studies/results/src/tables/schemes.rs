@@ -57,6 +57,10 @@ const CALLS: &[Column] = columns! {
     acked_below: Integer optional, "", "of ack: every PSN below it has arrived",
         |c, at| call(c, at).feedback().map(|feedback| feedback.cumulative).into();
     next_psn: Integer optional, "", "of ack: next new PSN", |c, at| call(c, at).feedback().map(|feedback| feedback.next_psn).into();
+    selective: Unsigned optional, "", "of ack: packets that have arrived, a bit each from `selective_from` on",
+        |c, at| call(c, at).feedback().map(|feedback| feedback.selective).filter(|bits| *bits > 0).into();
+    selective_from: Integer optional, "", "of ack: PSN of the lowest bit of `selective`",
+        |c, at| call(c, at).feedback().filter(|feedback| feedback.selective > 0).map(|feedback| feedback.selective_from).into();
     signal: Integer optional, "", "of signal: the field of the packet, its level times 16, 8 if the link leads to hosts, and its tier", |c, at| match call(c, at).event {
         CallEvent::Signal(_, signal) => integer(signal.0.into()),
         _ => Value::Empty,

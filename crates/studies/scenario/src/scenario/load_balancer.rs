@@ -3,7 +3,7 @@
 use crate::{Mistakes, Node, Place, ScenarioError, Section, Tree, did_you_mean, document, list, tree::Value};
 use anabranch_backend::{LoadBalancer, PortSelector, Setup};
 use anabranch_lb::registry::{
-    ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_host_side, check_pair, resolve,
+    Alias, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, aliases, check_host_side, check_pair, resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, Setting, nearest};
 use toml::Table;
@@ -58,7 +58,7 @@ impl LoadBalancers {
                 }
             }
         }
-        if let Some(alias) = ALIASES.iter().find(|alias| alias.name == name) {
+        if let Some(alias) = Alias::named(name) {
             alias.fix(&mut host, &mut switch);
         }
         if let Some(timeout) =
@@ -75,7 +75,7 @@ impl LoadBalancers {
 
     /// Replaces the switch scheme of an alias by its guided form, if any. A pair named in full stays.
     pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
-        let is_alias = ALIASES.iter().any(|alias| alias.name == balancer.name);
+        let is_alias = Alias::named(&balancer.name).is_some();
         let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);
         if let Some(Ok(switch)) = form.map(SwitchParameters::named) {
             *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
@@ -98,7 +98,7 @@ impl LoadBalancers {
                 .collect::<Vec<_>>()
         };
         let set_by_name = |balancer: &LoadBalancer| {
-            let fixed = ALIASES.iter().find(|alias| alias.name == balancer.name).map_or(&[][..], |alias| alias.fixed);
+            let fixed = Alias::named(&balancer.name).map_or(&[][..], |alias| alias.fixed);
             let sides = [balancer.host.name(), balancer.switch.name()];
             let of_sides = self.given.iter().filter(move |given| sides.contains(&given.scheme.as_str()));
             let all = of_sides.flat_map(|given| given.entries.iter().map(move |(key, raw)| (&given.scheme, key, raw)));
@@ -163,7 +163,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let base = scheme.as_deref().unwrap_or(DEFAULT_ALIAS);
     let (base_host, base_switch) = match base.split_once('+') {
         Some((host, switch)) => (host.trim(), switch.trim()),
-        None => ALIASES.iter().find(|a| a.name == base.trim()).map_or(("", ""), |a| (a.host, a.switch)),
+        None => Alias::named(base.trim()).map_or(("", ""), |a| (a.host, a.switch)),
     };
     let sides_count = side_rank.is_some() && side_rank >= scheme_rank;
     let (host_parameters, switch_parameters, name) = if sides_count {
@@ -178,7 +178,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
         let h = HostParameters::named(host).map_err(|error| scheme_error(&error.into(), at("host")))?;
         let s = SwitchParameters::named(switch).map_err(|error| scheme_error(&error.into(), at("switch")))?;
         check_pair(&h, &s).map_err(|error| scheme_error(&error, at("switch")))?;
-        let alias = ALIASES.iter().find(|a| a.host == h.name() && a.switch == s.name());
+        let alias = aliases().iter().find(|a| a.host == h.name() && a.switch == s.name());
         let name = alias.map_or_else(|| format!("{}+{}", h.name(), s.name()), |alias| alias.name.to_string());
         (h, s, name)
     } else {
@@ -195,9 +195,9 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
 
 /// Reads the parameter tables, each checked against the host and the switch scheme of its name.
 fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
-    let names: Vec<&'static str> = HostParameters::ALL
+    let names: Vec<&'static str> = HostParameters::all()
         .iter()
-        .chain(SwitchParameters::ALL)
+        .chain(SwitchParameters::all())
         .map(|about| about.name)
         .fold(Vec::new(), |mut all, name| {
             if !all.contains(&name) {

@@ -3,7 +3,7 @@
 use super::unknown::unknown;
 use crate::{Dice, Draft, Section, quoted};
 use anabranch_backend::{FabricParameters, MarkingParameters};
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
+use anabranch_lb::registry::{HostParameters, SwitchParameters, aliases, resolve};
 use anabranch_scenario::{PROFILES, scenario::Profile};
 use anabranch_settings::Parameters;
 use anabranch_transport::TransportParameters;
@@ -150,10 +150,10 @@ fn sized(dice: &mut Dice, transport: Section) -> Section {
 /// Draws any valid pair, aliases more often.
 pub(super) fn name(dice: &mut Dice) -> String {
     if dice.once_in(2) {
-        return dice.one(ALIASES).name.into();
+        return dice.one(aliases()).name.into();
     }
     loop {
-        let pair = format!("{}+{}", dice.one(HostParameters::ALL).name, dice.one(SwitchParameters::ALL).name);
+        let pair = format!("{}+{}", dice.one(HostParameters::all()).name, dice.one(SwitchParameters::all()).name);
         if resolve(&pair).is_ok() {
             return pair;
         }

@@ -42,6 +42,8 @@ fn event(row: &Row) -> Option<CallEvent> {
             bytes: number("bytes")?,
             cumulative: number("acked_below")?,
             next_psn: number("next_psn")?,
+            selective: number("selective").unwrap_or(0),
+            selective_from: number("selective_from").unwrap_or(0),
         }),
         "trimmed" => CallEvent::Loss(tag?, Loss::Trimmed),
         "trimmed-last-hop" => CallEvent::Loss(tag?, Loss::TrimmedAtLastHop),

@@ -261,7 +261,8 @@ impl UetSender {
         let rtt = measured.or_else(since);
         self.note_round_trip(config, rtt);
         let rtt = if measured.is_some() { rtt.map(|rtt| config.base_rtt_shift.adjust(rtt)) } else { rtt };
-        let (packets, bytes) = self.take(config, ack.cumulative, ack.cumulative + u64::from(ack.offset), ack.bitmap);
+        let selective_from = ack.cumulative + u64::from(ack.offset);
+        let (packets, bytes) = self.take(config, ack.cumulative, selective_from, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
             let (ecn, in_flight) = (ack.ecn, self.in_flight);
@@ -287,7 +288,8 @@ impl UetSender {
             (Some(after), Some(slot)) if !slot.is_retransmitted => lost + self.lose_older(config, now, &slot, after),
             _ => lost,
         };
-        AckOutcome { packets, bytes, rtt, lost, done: self.is_done(), ..AckOutcome::default() }
+        let (selective, done) = (ack.bitmap, self.is_done());
+        AckOutcome { packets, bytes, rtt, lost, done, selective, selective_from, ..AckOutcome::default() }
     }
 
     /// Declares lost the packets of the tag of `psn`, which has arrived, that were sent at least `after` before it.

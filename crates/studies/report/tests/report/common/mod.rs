@@ -299,6 +299,7 @@ pub(crate) fn scheme_rows() -> Vec<SchemeRow> {
         bytes: 8192,
         cumulative: 4,
         next_psn: 11,
+        ..Feedback::default()
     };
     let hold = Decision::Hold(Time::from_us(20));
     let events = [

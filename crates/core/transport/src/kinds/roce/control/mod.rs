@@ -2,6 +2,7 @@
 //! that implements [`PairControl`]; name them in the list below.
 
 mod dcqcn;
+mod external;
 mod line_rate;
 mod pair;
 mod swift;
@@ -9,6 +10,7 @@ mod tcp_like;
 
 pub use crate::control::{ControlCapabilities, Section};
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParameters};
+pub use external::{ExternalPairControl, pair_control};
 pub use line_rate::LineRateParameters;
 pub use pair::{DelayedAcks, PairControl, PairReply, Start};
 pub use swift::SwiftParameters;
@@ -17,12 +19,13 @@ pub use tcp_like::TcpLikeParameters;
 use crate::dispatch::{calls, dispatch};
 use anabranch_settings::registry;
 use anabranch_units::{Rate, Time};
+use external::{BoxedControl, ControlFunctions};
 
 macro_rules! pair_controls {
     ($dollar:tt $($module:ident $control:ident $parameters:ident,)*) => {
         registry! {
             /// A congestion control and its parameters, `[transport.<name>]`.
-            pub enum ControlParameters("congestion control of roce"): pub dyn ControlCapabilities in self {
+            pub enum ControlParameters("congestion control of roce"): pub dyn ControlCapabilities in self, external ControlFunctions {
                 $($module $control $parameters,)*
             }
         }
@@ -34,6 +37,8 @@ macro_rules! pair_controls {
                 #[doc = concat!("See the module `", stringify!($module), "`.")]
                 $control(<$module::$control as PairControl>::Config),
             )*
+            /// Of another crate.
+            External(<BoxedControl as PairControl>::Config),
         }
 
         /// The congestion control of one queue pair.
@@ -44,14 +49,17 @@ macro_rules! pair_controls {
                 #[doc = concat!("See the module `", stringify!($module), "`.")]
                 $control($module::$control),
             )*
+            /// Of another crate.
+            External(BoxedControl),
         }
 
-        dispatch! { $dollar ControlConfig: $($control)* }
+        dispatch! { $dollar ControlConfig: $($control)* External }
 
         impl ControlConfig {
             pub(crate) fn new(parameters: &ControlParameters, nic_rate: Rate) -> Self {
                 match parameters {
                     $(ControlParameters::$control(it) => Self::$control($module::$control::config(it, nic_rate)),)*
+                    ControlParameters::External(it) => Self::External(BoxedControl::config(it, nic_rate)),
                 }
             }
 
@@ -60,6 +68,7 @@ macro_rules! pair_controls {
             pub(crate) fn delayed_acks(&self) -> Option<DelayedAcks> {
                 match self {
                     $(Self::$control(constants) => $module::$control::delayed_acks(constants),)*
+                    Self::External(constants) => constants.delayed_acks(),
                 }
             }
 
@@ -67,6 +76,7 @@ macro_rules! pair_controls {
             pub(crate) fn counts_bytes(&self) -> bool {
                 match self {
                     $(Self::$control(constants) => $module::$control::counts_bytes(constants),)*
+                    Self::External(constants) => constants.counts_bytes(),
                 }
             }
         }
@@ -75,19 +85,19 @@ macro_rules! pair_controls {
             /// See [`PairControl::WINDOW`].
             #[inline]
             pub(crate) fn has_window(&self) -> bool {
-                match self { $(Self::$control(_) => $module::$control::WINDOW,)* }
+                match self { $(Self::$control(_) => $module::$control::WINDOW,)* Self::External(it) => it.properties()[0] }
             }
 
             /// See [`PairControl::BURSTS`].
             #[inline]
             pub(crate) fn has_bursts(&self) -> bool {
-                match self { $(Self::$control(_) => $module::$control::BURSTS,)* }
+                match self { $(Self::$control(_) => $module::$control::BURSTS,)* Self::External(it) => it.properties()[1] }
             }
 
             /// See [`PairControl::PER_PATH`].
             #[inline]
             pub(crate) fn is_per_path(&self) -> bool {
-                match self { $(Self::$control(_) => $module::$control::PER_PATH,)* }
+                match self { $(Self::$control(_) => $module::$control::PER_PATH,)* Self::External(it) => it.properties()[2] }
             }
         }
     };

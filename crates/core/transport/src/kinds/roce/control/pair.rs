@@ -54,7 +54,7 @@ pub trait PairControl: Clone + Debug {
     /// `true` if it is reset on a new path where each path is a queue pair of its own.
     const PER_PATH: bool = true;
     /// `[transport.<name>]` of a scenario; there is no table without parameters.
-    type Parameters: Parameters + Clone + Debug + Default + PartialEq;
+    type Parameters: Parameters + Clone + Debug + PartialEq;
     /// The constants of a run.
     type Config: Clone + Debug;
 

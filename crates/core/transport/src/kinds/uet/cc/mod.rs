@@ -9,6 +9,7 @@
 
 mod adaptive;
 mod dctcp;
+mod external;
 mod fixed;
 mod nscc;
 mod rccc;
@@ -17,6 +18,7 @@ mod smartt;
 
 pub use crate::control::{ControlCapabilities, Section};
 pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
+pub use external::{ExternalWindowRule, window_rule};
 pub use fixed::{Fixed, FixedParameters};
 pub use nscc::{Nscc, NsccBaseRtt, NsccConfig, NsccParameters, QuickAdaptDelay};
 pub use rccc::{Rccc, RcccParameters};
@@ -30,12 +32,13 @@ use crate::{
 };
 use anabranch_settings::registry;
 use anabranch_units::Time;
+use external::{BoxedRule, RuleFunctions};
 
 macro_rules! window_rules {
     ($dollar:tt $($module:ident $rule:ident $parameters:ident,)*) => {
         registry! {
             /// A congestion control and its parameters, `[transport.<name>]`.
-            pub enum CcParameters("congestion control of uet"): pub dyn ControlCapabilities in self {
+            pub enum CcParameters("congestion control of uet"): pub dyn ControlCapabilities in self, external RuleFunctions {
                 $($module $rule $parameters,)*
             }
         }
@@ -47,6 +50,8 @@ macro_rules! window_rules {
                 #[doc = concat!("See the module `", stringify!($module), "`.")]
                 $rule(<$module::$rule as WindowRule>::Config),
             )*
+            /// Of another crate.
+            External(<BoxedRule as WindowRule>::Config),
         }
 
         /// The congestion control of one flow.
@@ -57,14 +62,17 @@ macro_rules! window_rules {
                 #[doc = concat!("See the module `", stringify!($module), "`.")]
                 $rule($module::$rule),
             )*
+            /// Of another crate.
+            External(BoxedRule),
         }
 
-        dispatch! { $dollar CcConfig: $($rule)* }
+        dispatch! { $dollar CcConfig: $($rule)* External }
 
         impl CcConfig {
             pub(crate) fn new(parameters: &CcParameters, sizes: Sizes, network: &Network) -> Self {
                 match parameters {
                     $(CcParameters::$rule(it) => CcConfig::$rule($module::$rule::config(it, sizes, network)),)*
+                    CcParameters::External(it) => CcConfig::External(BoxedRule::config(it, sizes, network)),
                 }
             }
         }

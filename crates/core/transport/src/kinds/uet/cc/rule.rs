@@ -8,7 +8,7 @@ use std::fmt::Debug;
 /// A congestion control of the window-based transport: state and window of one flow.
 pub trait WindowRule: Clone + Debug {
     /// `[transport.<name>]` of a scenario; there is no table without parameters.
-    type Parameters: Parameters + Clone + Debug + Default + PartialEq;
+    type Parameters: Parameters + Clone + Debug + PartialEq;
     /// Constants of a run.
     type Config: Clone + Debug;
 

@@ -1,0 +1,3 @@
+//! NCCL's network plugin with the schemes of this crate.
+
+anabranch::nccl::plugin!(my_scheme::schemes());
