@@ -2,7 +2,7 @@
 //! which schemes do not differ, why others do not run, and what each scheme needs.
 
 use super::{Figure, Rows, Study, StudyPlan, figure::Layout, judge::ratio};
-use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, TagKind, resolve};
+use anabranch_lb::registry::{HostParameters, SwitchParameters, TagKind, aliases, resolve};
 use anabranch_scenario::{Scenario, ScenarioError, did_you_mean, library};
 use anabranch_settings::nearest;
 use anabranch_statistics::{Pairs, mean};
@@ -22,7 +22,7 @@ type Unfit = Vec<(String, String)>;
 pub(crate) fn schemes_for(scenario: &Scenario) -> Result<(Vec<String>, Unfit), ScenarioError> {
     let topology = scenario.topology()?;
     let (mut fit, mut unfit, mut seen) = (vec![], vec![], vec![]);
-    for alias in ALIASES {
+    for alias in aliases() {
         let Ok(pair) = resolve(alias.name) else { continue };
         // Latency weights are the papers' choice.
         if alias.name.ends_with("-u") || seen.contains(&pair) {
@@ -40,8 +40,8 @@ pub(crate) fn schemes_for(scenario: &Scenario) -> Result<(Vec<String>, Unfit), S
 /// Replaces [`EVERY`] by the schemes that fit, or by those of them that are named: `all:SCHEME`. None: the ground is omitted.
 pub(crate) fn expand(schemes: Vec<String>, scenario: &Scenario) -> Result<Vec<String>, ScenarioError> {
     let named: Vec<&str> = schemes.iter().filter_map(|scheme| scheme.strip_prefix("all:")).collect();
-    if let Some(unknown) = named.iter().find(|name| !ALIASES.iter().any(|alias| alias.name == **name)) {
-        let names = ALIASES.iter().map(|alias| alias.name);
+    if let Some(unknown) = named.iter().find(|name| !aliases().iter().any(|alias| alias.name == **name)) {
+        let names = aliases().iter().map(|alias| alias.name);
         let error = ScenarioError::new(format!("--schemes: unknown scheme `{unknown}`"));
         return Err(did_you_mean(error, nearest(unknown, names)));
     }
@@ -128,7 +128,7 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
     }
     for scheme in &named {
         if let Ok((host, switch)) = resolve(scheme) {
-            let alias = ALIASES.iter().find(|alias| alias.name == scheme).map_or("", |alias| alias.name);
+            let alias = aliases().iter().find(|alias| alias.name == scheme).map_or("", |alias| alias.name);
             needed.entry(needs(&host, &switch)).or_default().push(alias);
         }
     }
@@ -172,12 +172,12 @@ mod tests {
             assert!(why.is_some_and(|why| why.contains("topology")), "{why:?}");
             // One name of each, no variants with uniform weights, and none is missing.
             assert!(fit.iter().all(|scheme| scenario.with_scheme(scheme).is_ok() && !scheme.ends_with("-u")));
-            let known: Vec<_> = ALIASES.iter().filter_map(|alias| resolve(alias.name).ok()).collect();
+            let known: Vec<_> = aliases().iter().filter_map(|alias| resolve(alias.name).ok()).collect();
             for pair in known {
                 let of = |name: &String| resolve(name).is_ok_and(|other| other == pair);
                 let named = fit.iter().chain(unfit.iter().map(|(name, _)| name)).any(of);
                 let uniform =
-                    ALIASES.iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
+                    aliases().iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
                 assert!(named || uniform);
             }
         }

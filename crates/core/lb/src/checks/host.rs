@@ -125,8 +125,20 @@ fn play(
                     ..PathSpace::default()
                 };
                 let (dst, size, packets) = ((key % 3) as u32, 1 << 16, 16);
-                let flow =
-                    FlowInfo { key, connection: key, bdp_packets: key % 40, dst, size, packets, paths, ..flow(&[]) };
+                let bdp_packets = key % 40;
+                // With order in the network and without.
+                let early_packets = [0, u64::MAX][(key / 2 % 2) as usize];
+                let flow = FlowInfo {
+                    key,
+                    connection: key,
+                    bdp_packets,
+                    early_packets,
+                    dst,
+                    size,
+                    packets,
+                    paths,
+                    ..flow(&[])
+                };
                 host.open(now, slot, &flow);
             }
             Event::Close { slot } => {
