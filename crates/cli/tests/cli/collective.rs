@@ -166,6 +166,14 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
     // Without a selection several processes are a list, and none is changed.
     let pids: Vec<String> =
         seen["processes"].as_array().expect("a list").iter().map(|of| of["pid"].to_string()).collect();
+    let connection = format!("{}.{}", one["paths"][0]["device"], one["paths"][0]["connection"]);
+    let state = |connection: &str, by: &[&str], code, words: &[&str]| {
+        assert_output(&[&["stats", "--folder", at, "--state", connection], by].concat(), code, words);
+    };
+    state(&connection, &["--pid", &pids[0]], 0, &["average_ps", "move_above_ps", "open_probes"]);
+    state(&connection, &[], 2, &["2 processes", "--pid"]);
+    state("0.99", &["--pid", &pids[0]], 2, &["0.99", "no such connection"]);
+    state("99", &["--pid", &pids[0]], 2, &["99", "such as 0.1"]);
     let set = ["stats", "--folder", at, "--set", "load_balancer.scheme=prime"];
     assert_output(&set, 2, &["--all", "--pid", &pids[0], &pids[1], "scheme hopper, to 127.0.0.1:"]);
     assert_eq!(snapshot()["processes"][1]["scheme"], "hopper");
