@@ -152,8 +152,8 @@ parameters! {
         /// Sign of congestion.
         signal: PrimeSignal = PrimeSignal::Ecn, source "PRIME §III-C; csig: ours, §VII names it as future work", Reading;
         /// With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's
-        /// rate) or a utilisation; auto: 0.6, or a utilisation of 0.98.
-        csig_least: Auto<f64> = Auto::Auto, within 0.0..=1_000_000.0, source "ours: 0.6, 0.8 and 1 were tried on three tiers", Expert;
+        /// rate) or a utilisation; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a utilisation of 0.98.
+        csig_least: Auto<f64> = Auto::Auto, within 0.0..=1_000_000.0, source "ours: of 0.4 to 1.6 the least that was ahead on three tiers", Expert;
         /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
         /// Packets sent before the history takes effect.
@@ -276,7 +276,7 @@ impl Prime {
             parameters.history_after.packets(bdp_packets),
             (parameters.p_ecn == Auto::Auto).then(|| settle.min(u64::from(MAX_PENALTY)) as u32),
             packet_time,
-            times(round_trip, parameters.csig_least.value().unwrap_or(0.6)),
+            times(round_trip, parameters.csig_least.value().unwrap_or(1.0)),
         )
     }
 
@@ -617,12 +617,12 @@ mod tests {
             };
             let path = path % encoding.paths();
             let tag = encoding.tag(path as u16);
-            // The threshold is 0.6 x 100 packets x 83.2 ns, about 5 us.
-            s.on_signal(0, tag, LinkSignal::new(LinkLoad::Delay(4_800_000), stage as u8, false));
+            // The threshold is 100 packets of 83.2 ns, 8.32 us.
+            s.on_signal(0, tag, LinkSignal::new(LinkLoad::Delay(8_000_000), stage as u8, false));
             mark(&mut s, tag);
             let sent: BTreeSet<Tag> = (0..encoding.paths()).map(|_| send(&mut s)).collect();
             proptest::prop_assert_eq!(sent.len() as u32, encoding.paths(), "neither less nor a mark");
-            let load = if loss { LinkLoad::Trimmed } else { LinkLoad::Delay(5_100_000) };
+            let load = if loss { LinkLoad::Trimmed } else { LinkLoad::Delay(8_500_000) };
             s.on_signal(0, tag, LinkSignal::new(load, stage as u8, false));
             if loss {
                 s.on_nack(Time::ZERO, 0, tag);
