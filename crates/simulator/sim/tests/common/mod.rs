@@ -160,6 +160,14 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
     }
 }
 
+/// With the dispatch of schemes of other crates.
+pub fn as_external(mut setup: Setup) -> Setup {
+    for balancer in &mut setup.load_balancers {
+        (balancer.host, balancer.switch) = (balancer.host.as_external(), balancer.switch.as_external());
+    }
+    setup
+}
+
 /// As [`setup`], with the transport of Spritz.
 pub fn spritz(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
     Setup { transport: TransportParameters::Uet(UetTransport::spritz()), ..setup(topology, flows, scheme) }
