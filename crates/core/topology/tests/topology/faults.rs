@@ -1,6 +1,6 @@
 //! Links and times that a fault resolves to, link overrides, and partitions.
 
-use crate::common::{adjacency, edges, fat_tree, leaf_spine, switches};
+use crate::common::{adjacency, edges, fat_tree, leaf_spine, refused, switches};
 use anabranch_testkit::set_keys;
 use anabranch_topology::{Fault, FaultAction, FaultParameters, LinkId, LinkOverride, NodeId, Topology, partition};
 use anabranch_units::{Rate, Time};
@@ -157,62 +157,14 @@ fn flapping_links_go_down_and_come_back() {
     assert_eq!((flap.table_changes(), fault(keys).table_changes()), (6, 0));
 }
 
-/// Each with the key and the words of its message; without a key, it is about several.
 #[test]
 fn invalid_faults_are_refused() {
     let tree = fat_tree(2, 4);
-    let link = "links=[leaf0-spine0]";
-    for (keys, key, said) in [
-        ("links=[leaf0-spine7]", "links", "did you mean `leaf0-spine"),
-        ("links=[laef0-spine0]", "links", "did you mean `leaf0-spine0`"),
-        ("links=[leaf0->leaf1]", "links", "there is no link `leaf0->leaf1`"),
-        ("links=[leaf0-spine0#1]", "links", "there is no link `leaf0-spine0#1`"),
-        ("links=[leaf0-spine0#x]", "links", "there is no link"),
-        ("fraction=1.01", "fraction", "1.01"),
-        ("fraction=-0.1", "fraction", "-0.1"),
-        ("count=9", "count", "there are 8 links"),
-        ("count=999999999999999 directed=true", "count", "there are 16 links"),
-        ("", "", "exactly one of"),
-        ("links=[leaf0-spine0] count=1", "", "exactly one of"),
-        ("count=1 fraction=0.5", "", "exactly one of"),
-        ("links=[leaf0-spine0] switches=[leaf0]", "", "exactly one of"),
-        ("kind=switch-down", "", "`switches`"),
-        ("kind=switch-down links=[leaf0-spine0]", "switches", "switch-down"),
-        ("switches=[leaf0]", "switches", "switch-down"),
-        ("kind=switch-down switches=[leef0]", "switches", "did you mean `leaf0`"),
-        ("kind=switch-down switches=[host0]", "switches", "`leaf0`"),
-        ("kind=packet-loss LINK", "loss", "`loss` is 0"),
-        ("kind=packet-loss LINK loss=1.5", "loss", "1.5"),
-        ("kind=packet-loss LINK loss=1e-12", "loss", "loss"),
-        ("kind=packet-loss LINK factor=0.5", "factor", "factor"),
-        ("kind=packet-loss LINK loss=0.1 detect_after=0us", "detect_after", "link-down"),
-        ("kind=link-degrade LINK", "factor", "`rate`, or `factor`"),
-        ("kind=link-degrade LINK factor=1.5", "factor", "at most 1"),
-        ("kind=link-degrade LINK factor=1e-12", "factor", "1Mbps"),
-        ("kind=link-degrade LINK rate=1bps", "rate", "1Mbps"),
-        ("kind=link-degrade LINK rate=1Gbps factor=0.5", "factor", "not both"),
-        ("kind=link-degrade LINK rate=1Gbps loss=0.1", "loss", "loss"),
-        ("kind=link-degrade LINK factor=0.5 detect_after=0us", "detect_after", "link-down"),
-        ("kind=link-down LINK rate=1Gbps", "rate", "rate"),
-        ("kind=link-down LINK period=100us", "period", "period"),
-        ("kind=link-up LINK loss=0.1", "loss", "loss"),
-        ("kind=link-flap LINK period=100us down_for=30us flaps=0", "flaps", "flaps"),
-        ("kind=link-flap LINK period=100us down_for=30us flaps=10001", "flaps", "flaps"),
-        ("kind=link-flap LINK period=0us down_for=30us flaps=3", "period", "period"),
-        ("kind=link-flap LINK period=100us down_for=100us flaps=3", "down_for", "down_for"),
-        ("kind=link-flap LINK period=100us down_for=0us flaps=3", "down_for", "down_for"),
-        ("kind=link-flap LINK period=1000000s down_for=30us flaps=10000", "period", "last failure"),
-        ("kind=packet-corruption LINK corruption=0.0", "corruption", "corruption"),
-        ("kind=packet-corruption LINK corruption=0.25 loss=0.5", "loss", "loss"),
-        ("kind=packet-duplication LINK duplication=1.5", "duplication", "duplication"),
-        ("kind=packet-delay LINK delay=5ms jitter=5001us", "jitter", "jitter"),
-        ("kind=packet-delay LINK delay=0us", "delay", "delay"),
-        ("kind=packet-delay LINK delay=5ms detect_after=5ms", "detect_after", "detect_after"),
-    ] {
-        let wrong = fault(&keys.replace("LINK", link));
-        let error = wrong.resolve(&tree, 0, 1).expect_err(keys);
+    for [keys, key, said] in refused("faults") {
+        let wrong = fault(&keys.replace("LINK", "links=[leaf0-spine0]"));
+        let error = wrong.resolve(&tree, 0, 1).expect_err(&keys);
         assert_eq!(error.key.as_deref().unwrap_or_default(), key, "{keys}: {error}");
-        assert!(error.message.contains(said), "{keys}: `{said}` in: {error}");
+        assert!(error.message.contains(&said), "{keys}: `{said}` in: {error}");
     }
 }
 

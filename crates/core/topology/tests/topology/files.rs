@@ -1,6 +1,6 @@
 //! Topology files (specification 14.2, 14.3): their graphs, their errors, and no panic for any text.
 
-use crate::common::{adjacency, description, edges, fat_tree, file, make, parameters};
+use crate::common::{adjacency, description, edges, fat_tree, file, make, parameters, refused};
 use anabranch_settings::{Raw, Setting};
 use anabranch_topology::{FileFormat, LinkClass, NodeKind};
 use proptest::prelude::*;
@@ -163,127 +163,31 @@ proptest! {
 }
 
 #[test]
-fn conweave_errors_name_the_line() {
-    let swap = |from: &str, to: &str| SAMPLE.replacen(from, to, 1);
-    for (text, line, said) in [
-        (String::new(), 1, "empty"),
-        ("\n# nothing\n8 4\n".into(), 3, "nodes switches links"),
-        (swap("8 4 8", "8 four 8"), 1, "`four`"),
-        (swap("8 4 8", "8 8 8"), 1, "hosts"),
-        (swap("8 4 8", "8000000 4 8"), 1, "at most"),
-        (swap("8 4 8", "8 4 7"), 10, "one link too many"),
-        (swap("4 5 6 7\n", "4 5 6 9\n"), 2, "node 9"),
-        (swap("4 5 6 7\n", "4 5 6 6\n"), 2, "switch id 6"),
-        (swap("4 5 6 7\n", "4 5 6 7 3\n"), 2, "switch id 3"),
-        (swap("1 4 100Gbps", "1 8 100Gbps"), 4, "node 8"),
-        (swap("1 4 100Gbps", "1 -4 100Gbps"), 4, "`-4`"),
-        (swap("1 4 100Gbps", "1 4 100Gbs"), 4, "Gbs"),
-        (swap("1 4 100Gbps", "1 4 0Gbps"), 4, "1Mbps"),
-        (swap("1 4 100Gbps 1000ns", "1 4 100Gbps 1000"), 4, "1000"),
-        (swap("1 4 100Gbps 1000ns", "1 4 100Gbps 2s"), 4, "at most 1s"),
-        (swap("1 4 100Gbps 1000ns 0", "1 4 100Gbps 1000ns"), 4, "4 values"),
-        (swap("1 4 100Gbps 1000ns 0", "1 4 100Gbps 1000ns 0.01"), 4, "packet-loss"),
-        (swap("1 4 100Gbps", "1 1 100Gbps"), 4, "itself"),
-        (swap("1 4 100Gbps", "1 2 100Gbps"), 4, "hosts 1 and 2"),
-    ] {
-        let error = file("conweave", &text).unwrap_err();
-        assert_eq!(error.key.as_deref(), Some("path"));
-        assert!(error.message.starts_with(&format!("fabric.txt: line {line}: ")), "{error}");
-        assert!(error.message.contains(said), "`{said}` in: {error}");
-    }
-    for (text, said) in [
-        (swap("8 4 8", "8 4 9"), "8 links; the first line says 9"),
-        (swap("1 4 100Gbps", "0 4 100Gbps"), "host0 has 2 links"),
-        ("6 3 2\n3 4 5\n0 3 1Gbps 1us 0\n4 5 1Gbps 1us 0\n".into(), "switch 4 cannot be reached"),
-        ("4 2 2\n2 3\n0 2 1Gbps 1us 0\n1 3 1Gbps 1us 0\n".into(), "cannot be reached from host0"),
-        (
-            "6 5 6\n1 2 3 4 5\n0 1 1Gbps 1us 0\n1 2 1Gbps 1us 0\n2 3 1Gbps 1us 0\n3 4 1Gbps 1us 0\n4 5 1Gbps 1us 0\n5 4 1Gbps 1us 0".into(),
-            "5 tiers of switches",
-        ),
-        // The limit is a million hosts, also if the nodes are fewer than twice that.
-        (
-            format!("1500000 1 1500000\n0\n{}", (1..1_500_000).map(|h| format!("{h} 0 1Gbps 1us 0\n")).collect::<String>())
-                .replacen("1500000\n0", "1499999\n0", 1),
-            "1499999 hosts; at most 1048576",
-        ),
-    ] {
-        let error = file("conweave", &text).unwrap_err();
-        assert!(error.message.contains(said), "`{said}` in: {error}");
-    }
-}
-
-#[test]
-fn htsim_errors_say_where() {
-    let good = topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)]);
-    assert!(file("htsim-topo", &good).is_ok());
+fn errors_of_files_say_where() {
+    let two = topo(16, None, &[(400, 4, 4, 1000), (400, 4, 0, 1000)]);
+    assert!(file("htsim-topo", &two).is_ok());
     let three = topo(16, Some(4), &[(400, 2, 2, 1000), (400, 2, 2, 1000), (400, 4, 0, 1000)]);
     assert_eq!(description(&file("htsim-topo", &three).unwrap()), description(&fat_tree(3, 4)));
-    let swap = |from: &str, to: &str| good.replacen(from, to, 1);
-    let of_three = |from: &str, to: &str| three.replacen(from, to, 1);
-    let last = |key: &str| format!("{three}{key}\n");
-    for (text, said) in [
-        (swap("Nodes 16", "Nodes"), "line 1: "),
-        (swap("Nodes 16", "Nodes many"), "line 1: `Nodes` is `many`"),
-        (swap("Nodes 16", "Nodes 16.5"), "line 1: `Nodes` is `16.5`"),
-        (swap("Nodes 16", "Node 16"), "line 1: `Node` is not a key before the first `Tier` (did you mean `nodes`?)"),
-        (swap("Nodes 16", "Radix_Up 16"), "line 1: `Radix_Up` is not a key before the first `Tier`"),
-        (swap("Tier 1", "Tier 2"), "line 10: `Tier 2`"),
-        (
-            swap("Radix_Down 4", "Radix_Dwn 4"),
-            "line 6: `Radix_Dwn` is not a key in a tier (did you mean `radix_down`?)",
-        ),
-        (swap("Nodes 16", "Tiers 2"), "`Nodes` is missing"),
-        (swap("Nodes 16", "Nodes 0"), "`Nodes` is 0"),
-        (swap("Nodes 16", "Nodes 18"), "18 does not divide by 4"),
-        (swap("Tiers 2", "Tiers 3"), "`Tiers` says 3 and 2"),
-        (swap("Radix_Up 4\n", ""), "tier 0 has no `radix_up`"),
-        (swap("Downlink_speed_Gbps 400", "Downlink_speed_Gbps 0"), "tier 0: downlink_speed_gbps is 0"),
-        (swap("Radix_Down 4\nRadix_Up 0", "Radix_Down 5\nRadix_Up 0"), "tier 1's radix_down is 5"),
-        (swap("Radix_Up 4", "Radix_Up 4\nSwitch_Latency_ns 7"), "switch latencies [7, 0] ns differ"),
-        (
-            swap("Downlink_Latency_ns 1000", "Downlink_Latency_ns 2000000000"),
-            "tier 0: downlink_latency_ns is 2000000000",
-        ),
-        (
-            swap("Radix_Up 4", "Radix_Up 4\nSwitch_Latency_ns 18446744073709551615"),
-            "tier 0: switch_latency_ns is 18446744073709551615",
-        ),
-        (of_three("Podsize 4\n", ""), "`Podsize`"),
-        (of_three("Podsize 4", "Podsize 5"), "16 does not divide by 5"),
-        (of_three("Podsize 4", "Podsize 8"), "a pod's 4 leaves need 4"),
-        (last("Radix_Down 5"), "tier 2's radix_down is 5; 4 pods need 4"),
-        (last("Bundle 0"), "2 does not divide by 0"),
-        (
-            last("Bundle 9223372036854775808").replace("Radix_Up 2", "Radix_Up 9223372036854775808").replacen(
-                "Radix_Up 9223372036854775808",
-                "Radix_Up 2",
-                1,
-            ),
-            "2^24",
-        ),
+    for (section, format, good) in [
+        ("conweave", "conweave", SAMPLE),
+        ("two tiers", "htsim-topo", &two),
+        ("three tiers", "htsim-topo", &three),
+        ("groups", "htsim-topo", ""),
+        ("adjacency", "adjacency", ""),
     ] {
-        let error = file("htsim-topo", &text).unwrap_err();
-        assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
+        for [from, to, words] in refused(section) {
+            let text = if from.is_empty() { to.clone() } else { good.replacen(&from, &to, 1) };
+            assert!(text != good || from == to, "{from}");
+            let error = file(format, &text).expect_err(&to);
+            assert!(section == "groups" || error.key.as_deref() == Some("path"), "{error}");
+            assert!(error.message.starts_with("fabric.txt: "), "{error}");
+            assert!(words.split(" | ").all(|said| error.message.contains(said)), "`{words}` in: {error}");
+        }
     }
-}
-
-#[test]
-fn adjacency_errors_name_the_line() {
-    for (text, said) in [
-        ("0 1\n1 x\n", "line 2: a neighbour is `x`"),
-        ("0 1\n\n# c\nx 2\n", "line 4: the switch is `x`"),
-        ("0 1\n1 0\n", "line 2: the link 1 0 is listed twice, first in line 1"),
-        ("0 1\n1 1\n", "line 2: switch 1 is its own neighbour"),
-        ("0 1 1\n", "line 1: the link 0 1 is listed twice"),
-        ("0 1\n1 1048576\n", "line 2: switch 1048576"),
-        ("0 1\n2 3\n", "cannot be reached"),
-        ("1 2\n", "cannot be reached"),
-        ("", "host"),
-        ("18446744073709551615\n", "18446744073709551615 switches"),
-    ] {
-        let error = file("adjacency", text).unwrap_err();
-        assert!(error.message.starts_with("fabric.txt: ") && error.message.contains(said), "`{said}` in: {error}");
-    }
+    // The limit is a million hosts, also if the nodes are fewer than twice that.
+    let hosts: String = (1..1_500_000).map(|host| format!("{host} 0 1Gbps 1us 0\n")).collect();
+    let error = file("conweave", &format!("1500000 1 1499999\n0\n{hosts}")).unwrap_err();
+    assert!(error.message.contains("1499999 hosts; at most 1048576"), "{error}");
     for keys in ["hosts_per_switch=0", "hosts_per_switch=999999999999999"] {
         let read = parameters("file", &format!("path=g format=adjacency {keys}")).build(&|_| Ok("0 1\n".into()));
         assert!(read.unwrap_err().message.contains("hosts each"));

@@ -155,12 +155,3 @@ proptest! {
         prop_assert_eq!(topology.max_base_rtt(data, ack), largest(&topology, data, ack));
     }
 }
-
-#[test]
-fn rates_that_give_no_whole_picoseconds_are_rounded_up_per_packet() {
-    let fabric = make("leaf-spine", "leaves=1 spines=1 hosts_per_leaf=2 link_rate=300Gbps link_delay=0us").unwrap();
-    // 1000 B at 300 Gb/s: 26,666.67 ps, so 26,667 on each of two links.
-    let path = fabric.base_path(0, 1);
-    assert_eq!(fabric.one_way(&path, 1000), Time::from_ps(2 * 26_667));
-    assert_eq!(fabric.link(path[0]).to, NodeId(2));
-}

@@ -129,3 +129,11 @@ pub fn description(topology: &Topology) -> Vec<String> {
     let links = topology.links.iter().map(|l| format!("{l:?}"));
     nodes.chain(links).chain([format!("{} {:?}", topology.switch_latency, topology.uplinks)]).collect()
 }
+
+/// The lines of a section of `refused.txt`.
+pub fn refused<const N: usize>(section: &str) -> Vec<[String; N]> {
+    let all = include_str!("../../refused.txt").split("\n== ").find(|part| part.starts_with(section));
+    let lines = all.expect("a section").lines().skip(1).filter(|line| !line.is_empty());
+    let parts = |line: &str| line.replace("\\n", "\n").split(" => ").map(String::from).collect::<Vec<_>>();
+    lines.map(|line| parts(line).try_into().expect(line)).collect()
+}
