@@ -121,6 +121,13 @@ pub(crate) mod testing {
         }
     }
 
+    /// Refuses the whole texts of a section.
+    pub(crate) fn refused_texts(format: FileFormat, section: &str) {
+        for [text, line, part] in crate::kinds::testing::rows(section) {
+            refused(format, &[(&text, line.parse().unwrap(), &part)]);
+        }
+    }
+
     #[test]
     fn bytes_that_are_no_text_are_reported_with_their_line() {
         for format in [FileFormat::Csv, FileFormat::Conweave, FileFormat::HtsimCm, FileFormat::Goal] {

@@ -58,7 +58,7 @@ fn cut(time: Time) -> Time {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read_text, refused};
+    use super::super::testing::{read_text, refused_texts};
     use crate::{FileFormat::Conweave, Start};
     use anabranch_units::Time;
 
@@ -75,22 +75,6 @@ mod tests {
 
     #[test]
     fn errors_are_reported_with_their_line() {
-        refused(
-            Conweave,
-            &[
-                ("", 1, "empty file"),
-                ("0 1 3 1000 2.0\n", 1, "expected the number of flows"),
-                ("2\n0 1 3 1000 2.0\n", 1, "announces 2 flows, and 1 follow"),
-                ("1\n0 1 3 1000 2.0\n0 1 3 1000 2.1\n", 1, "announces 1 flows, and 2 follow"),
-                ("1\n0 1 3 1000\n", 2, "found 4 columns"),
-                ("1\n0 1 3 100 1000 2.0\n", 2, "found 6 columns"),
-                ("1\n0 16 3 1000 2.0\n", 2, "host 16 does not exist"),
-                ("1\n4 4 3 1000 2.0\n", 2, "sends to itself"),
-                ("1\n0 1 x 1000 2.0\n", 2, "priority group: found `x`"),
-                ("1\n0 1 3 -5 2.0\n", 2, "size: found `-5`"),
-                ("1\n0 1 3 5 2.0000000000001\n", 2, "whole number of picoseconds"),
-                ("2\n0 1 3 5 2.1\n\n1 2 3 5 2.0\n", 4, "in the order of starts"),
-            ],
-        );
+        refused_texts(Conweave, "conweave:");
     }
 }

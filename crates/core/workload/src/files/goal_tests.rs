@@ -1,4 +1,5 @@
-use super::super::testing::{read_bytes, read_text, refused};
+use super::super::testing::{read_bytes, read_text, refused, refused_texts};
+use crate::kinds::testing::rows;
 use crate::{FileFormat::Goal, MessageTimes, Start, TriggerId, TriggerKind, traffic::Traffic};
 use anabranch_units::Time;
 use proptest::prelude::*;
@@ -236,22 +237,6 @@ fn a_message_of_no_bytes_is_a_flow_of_one() {
 }
 
 #[test]
-fn computations_of_one_processor_follow_each_other() {
-    // The send waits for computations of 300 and 500 ns: 800 on one processor, 500 on two. With `irequires` it waits
-    // until the second begins: 300 on one processor, at once on two.
-    let start = |cpu: u8, second: &str| {
-        let text = format!(
-            "num_ranks 2\nrank 0 {{\na: calc 300\nb: calc 500 cpu {cpu}\ns: send 1b to 1\n{second}\n}}\n\
-             rank 1 {{\nrecv 1b from 0\n}}\n"
-        );
-        play(&read_text(Goal, &text).unwrap(), 1, 1)[0].unwrap() / 1000
-    };
-    let both = "s requires a\ns requires b";
-    assert_eq!((start(0, both), start(1, both)), (800, 500));
-    assert_eq!((start(0, "s irequires b"), start(1, "s irequires b")), (300, 0));
-}
-
-#[test]
 fn both_halves_of_an_exchange_may_wait_for_each_others_start() {
     // As MPI_Sendrecv: the sends wait for the receives to be posted, not for their messages.
     let exchange = |word: &str| {
@@ -290,69 +275,14 @@ fn errors_in_a_text_are_reported_with_their_line() {
         format!("num_ranks 3\nrank 0 {{\na: send 10b to 1\n{row}\n}}\nrank 1 {{\nrecv 10b from 0\n}}\nrank 2 {{ }}\n")
     };
     assert!(read_text(Goal, &with("")).is_ok());
-    for (row, part) in [
-        ("send 10b to 3", "send to rank 3: no such rank; ranks are 0 to 2"),
-        ("send 10b to 0", "send to rank 0: that is the rank itself"),
-        ("recv 10b from 0", "receive from rank 0: that is the rank itself"),
-        ("recv 10b from -1", "receive from -1: any rank; not supported"),
-        ("recv 10b from 1 tag -1", "tag -1: any tag; not supported"),
-        ("send 10b to 4294967295", "to: found `4294967295`, which is too large"),
-        ("send 10b from 1", "found `from`, expected `to`"),
-        ("recv 10b to 1", "found `to`, expected `from`"),
-        ("send 10 to 1", "send: found `10`, expected a whole number of bytes such as `10b`"),
-        ("send -10b to 1", "send: found `-10b`"),
-        ("send b to 1", "send: found `b`"),
-        ("send", "the statement ends, expected a size"),
-        ("send 10b", "the statement ends, expected `to`"),
-        ("send 10b to", "the statement ends, expected a whole number for `to`"),
-        ("send 10b to 1 tga 1", "unknown word `tga`; allowed are tag, cpu, nic (did you mean `tag`?)"),
-        ("send 10b to 1 tag 1 tag 1", "`tag` comes twice"),
-        ("send 10b to 1 tag x", "tag: found `x`, expected a whole number"),
-        ("send 10b to 1 cpu 256", "cpu: found `256`, which is too large"),
-        ("send 10b to 1 tag 5", "this send has no receive: rank 0 sends 1 to rank 1 with tag 5, which receives 0"),
-        ("recv 10b from 1 tag 5", "this receive has no send: rank 1 sends 0 to rank 0 with tag 5, which receives 1"),
-        ("send 10b to 1", "this send has no receive: rank 0 sends 2 to rank 1 with tag 0, which receives 1"),
-        ("calc", "the statement ends, expected a whole number for `calc`"),
-        ("calc 1.5", "calc: found `1.5`, expected a whole number"),
-        ("calc 18446744073709552", "time below 213 days"),
-        ("calc 99999999999999999999", "which is too large"),
-        ("calc 5 tag 1", "unknown word `tag`; allowed are cpu, nic"),
-        ("clac 5", "did you mean `calc`"),
-        ("a: calc 5", "the label `a` was given before, in line 3"),
-        ("9: calc 5", "label: found `9`"),
-        ("b: ", "the statement ends, expected send, recv or calc"),
-        ("a requires b", "the rank 0 has no label `b`"),
-        ("lable requires a", "the rank 0 has no label `lable`"),
-        ("a requires", "the statement ends, expected a label"),
-        ("a requires a a", "found `a`, expected the end of the statement"),
-        ("rank 2 {", "found `rank`, expected send, recv, calc"),
-        ("/* no end", "the comment `/*` has no end"),
-        ("} }", "found `}`, expected `num_ranks N` or `rank r {`"),
-    ] {
-        refused(Goal, &[(&with(row), 4, part)]);
+    for [row, part] in rows("goal rows") {
+        refused(Goal, &[(&with(&row), 4, &part)]);
     }
     refused(Goal, &[(&with("a requires a"), 3, "operations wait in a circle: line 3 waits for line 3")]);
     let circle = with("b: calc 1\nc: calc 2\nb irequires c\nc requires b");
     refused(Goal, &[(&circle, 4, "operations wait in a circle: line 4 waits for line 5, that for line 4")]);
-    let head = "num_ranks 1\nrank 0 {\n";
-    for (text, line, part) in [
-        ("", 1, "lacks the line `num_ranks N`"),
-        ("num_ranks 0\n", 1, "for 0 ranks"),
-        ("num_ranks 17\n", 1, "for 17 ranks, and the topology has 16 hosts"),
-        ("num_ranks 4294967297\n", 1, "for 4294967297 ranks"),
-        ("num_ranks two\n", 1, "num_ranks: found `two`"),
-        ("num_rnks 2\n", 1, "did you mean `num_ranks`"),
-        ("\nrank 0 {\n}\n", 2, "expected `num_ranks N` before it"),
-        ("num_ranks 2\nnum_ranks 2\n", 2, "was given before, in line 1"),
-        ("num_ranks 2\nrank 2 {\n}\n", 2, "rank 2: no such rank"),
-        ("num_ranks 2\nrank 1 {\n}\nrank 1 {\n}\n", 4, "the rank 1 was given before, in line 2"),
-        ("num_ranks 2\nrank 1 {\n}\n", 1, "the rank 0 does not follow"),
-        ("num_ranks 2\nrank 1\nsend\n", 3, "found `send`, expected `{`"),
-        (&format!("{head}calc 5\n"), 2, "the block of rank 0 has no end `}`"),
-    ] {
-        refused(Goal, &[(text, line, part)]);
-    }
-    let error = read_text(Goal, &format!("{head}calc 5\n}}")).unwrap_err();
+    refused_texts(Goal, "goal:");
+    let error = read_text(Goal, "num_ranks 1\nrank 0 {\ncalc 5\n}").unwrap_err();
     assert!(error.message.contains("f sends nothing"), "{error}");
 }
 

@@ -1,5 +1,6 @@
 use super::super::testing::{read_text, refused};
 use super::super::{Source, StartUnit, read as read_file};
+use crate::kinds::testing::rows;
 use crate::{FailedSwitch, FileFormat::HtsimCm, Start, Trigger, TriggerId, TriggerKind};
 use anabranch_units::Time;
 
@@ -106,31 +107,8 @@ fn messages_may_share_an_id() {
 #[test]
 fn errors_in_flows_are_reported_with_their_line() {
     let with = |row: &str| format!("Nodes 16\nConnections 2\n0->1 id 1 start 0 size 5\n\n{row}\n");
-    for (row, part) in [
-        ("0->16 start 0 size 5", "host 16 does not exist; hosts are 0 to 15"),
-        ("a->1 start 0 size 5", "source: found `a`"),
-        ("3->3 start 0 size 5", "sends to itself"),
-        ("0->1 start 0 size 0", "size: found `0`"),
-        ("0->1 start 0 size -5", "size: found `-5`"),
-        ("0->1 start 0", "has no `size`"),
-        ("0->1 size 5", "neither `start` nor `trigger`"),
-        ("0->1 start 0 trigger 1 size 5", "both `start` and `trigger`"),
-        ("0->1 start 0 size", "`size` has no value"),
-        ("0->1 start 0 start 1 size 5", "`start` comes twice"),
-        ("0->1 start x size 5", "start: found `x`"),
-        ("0->1 start 0.5 size 5", "whole number of picoseconds"),
-        ("0->1 start 0 size 5 sned_done_trigger 1", "did you mean `send_done_trigger`"),
-        ("0->1 id 0 start 0 size 5", "ids start at 1"),
-        ("0->1 id 1 start 0 size 5", "is that of the flow in line 3"),
-        ("0->1 start 0 size 5 send_done_trigger 4", "no line `trigger id 4"),
-        ("0->1 trigger 4 size 5", "no line `trigger id 4"),
-        ("0->1 start 0 size 5 prio high", "prio: found `high`"),
-        ("Conections 2", "did you mean `Connections`"),
-        ("Nodes 16", "was given before, in line 1"),
-        ("Triggers 1 2", "expected nothing"),
-        ("Triggers many", "Triggers: found `many`"),
-    ] {
-        refused(HtsimCm, &[(&with(row), 5, part)]);
+    for [row, part] in rows("htsim flows") {
+        refused(HtsimCm, &[(&with(&row), 5, &part)]);
     }
 }
 
@@ -161,21 +139,8 @@ fn errors_in_triggers_and_failures_are_reported() {
         )
     };
     assert!(read_text(HtsimCm, &with("trigger id 1 oneshot")).is_ok());
-    for (row, part) in [
-        ("trigger id 1", "neither oneshot, multishot nor barrier"),
-        ("trigger oneshot", "has no `id`"),
-        ("trigger id 0 oneshot", "ids start at 1"),
-        ("trigger id 1 onshot", "did you mean `oneshot`"),
-        ("trigger id 1 oneshot barrier", "expected one kind"),
-        ("trigger id 1 barrier", "needs `count`"),
-        ("trigger id 1 barrier count 0", "needs `count`"),
-        ("trigger id 1 barrier count 2", "waits for 2 activations, but only 1"),
-        ("trigger id 1 multishot", "2 flows to start one by one, but only 1"),
-        ("failure switch_type TR switch_id 1 link_id 1", "did you mean `TOR`"),
-        ("failure switch_type TOR switch_id 1", "has no `link_id`"),
-        ("failure switch 1", "unknown word `switch`"),
-    ] {
-        refused(HtsimCm, &[(&with(row), 6, part)]);
+    for [row, part] in rows("htsim triggers") {
+        refused(HtsimCm, &[(&with(&row), 6, &part)]);
     }
     let twice = with("trigger id 1 oneshot").replace("1->2 trigger 1", "1->2 start 0 send_done_trigger 1");
     refused(HtsimCm, &[(&twice, 6, "is oneshot and is activated by 2 flows")]);

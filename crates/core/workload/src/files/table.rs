@@ -110,8 +110,8 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read_text, refused};
-    use crate::{FileFormat::Csv, Start, flow::NO_CLASS};
+    use super::super::testing::{read_text, refused, refused_texts};
+    use crate::{FileFormat::Csv, Start, flow::NO_CLASS, kinds::testing::rows};
     use anabranch_units::Time;
 
     #[test]
@@ -132,26 +132,9 @@ mod tests {
     fn errors_are_reported_with_their_line() {
         let head = "src,dst,size_bytes,start_ps\n";
         let with = |row: &str| format!("# a comment\n\n{head}0,1,5,0\n\n{row}\n");
-        refused(Csv, &[("", 1, "no header"), ("# nothing\n", 1, "no header")]);
-        refused(Csv, &[(&with("2,3,7,1000000000000000001"), 6, "at most 1000000s")]);
-        refused(Csv, &[("src,dst,size_byte,start_ps\n", 1, "did you mean `size_bytes`")]);
-        refused(Csv, &[("\nsrc,dst,size_bytes\n", 2, "lacks the column `start_ps`")]);
-        refused(Csv, &[("src,dst,size_bytes,start_ps,src\n", 1, "comes twice")]);
-        for (row, part) in [
-            ("0,1,5", "found 3 fields, the header has 4"),
-            ("0,1,5,0,0", "found 5 fields"),
-            ("x,1,5,0", "src: found `x`"),
-            ("0,-1,5,0", "dst: found `-1`"),
-            ("0,16,5,0", "host 16 does not exist; hosts are 0 to 15"),
-            ("3,3,5,0", "host 3 sends to itself"),
-            ("0,1,0,0", "size: found `0`"),
-            ("0,1,-7,0", "size: found `-7`"),
-            ("0,1,5,0.5", "whole number of picoseconds"),
-            ("0,1,5,-1", "start: found `-1`"),
-            ("0,1,5,", "start: found ``"),
-        ] {
-            refused(Csv, &[(&with(row), 6, part)]);
+        refused_texts(Csv, "csv:");
+        for [row, part] in rows("csv rows") {
+            refused(Csv, &[(&with(&row), 6, &part)]);
         }
-        refused(Csv, &[("src,dst,size_bytes,start_ps,class\n0,1,5,0,blk\n", 2, "did you mean `bulk`")]);
     }
 }

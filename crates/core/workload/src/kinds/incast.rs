@@ -139,15 +139,6 @@ mod tests {
     }
     #[test]
     fn errors_are_reported() {
-        let rows = [
-            ("size=0B", "size", "1B or more"),
-            ("senders=0", "senders", "1 or more"),
-            ("senders=8", "senders", "more than the 8 hosts"),
-            ("senders=2 sender_hosts=[1]", "senders", "1 are listed"),
-            ("sender_hosts=[8]", "sender_hosts", "0 to 7"),
-            ("sender_hosts=[1,1]", "sender_hosts", "twice"),
-            ("sender_hosts=[1] receiver_hosts=[1]", "sender_hosts", "twice"),
-        ];
-        assert_refused::<IncastParameters>(&view(8, 4, 1), "", &rows);
+        assert_refused::<IncastParameters>(&view(8, 4, 1), "", "incast");
     }
 }

@@ -58,23 +58,27 @@ pub(crate) fn of<P: Parameters + Default>(pairs: &str) -> P {
     parameters
 }
 
-/// Asserts that pairs of keys and values are refused, each with its key and words of the message.
-pub(crate) fn assert_refused<P: WorkloadKind + Parameters + Default>(
-    view: &HostView,
-    content: &str,
-    rows: &[(&str, &str, &str)],
-) {
-    for (pairs, key, words) in rows {
+/// Returns the lines of a section of `refused.txt`.
+pub(crate) fn rows<const N: usize>(section: &str) -> Vec<[String; N]> {
+    let all = include_str!("../refused.txt").split("\n== ").find(|part| part.starts_with(section));
+    let lines = all.expect("a section").lines().skip(1).filter(|line| !line.is_empty());
+    let parts = |line: &str| line.replace("\\n", "\n").split(" => ").map(String::from).collect::<Vec<_>>();
+    lines.map(|line| parts(line).try_into().expect(line)).collect()
+}
+
+/// Asserts that the keys of a section are refused, each with the key and words of the message.
+pub(crate) fn assert_refused<P: WorkloadKind + Parameters + Default>(view: &HostView, content: &str, section: &str) {
+    for [pairs, key, words] in rows(&format!("{section}:")) {
         let mut parameters = P::default();
-        let (found, message) = match try_set_keys(&mut parameters, pairs) {
+        let (found, message) = match try_set_keys(&mut parameters, &pairs) {
             Ok(()) => {
-                let error = traffic(&parameters, view, content).map(|_| ()).expect_err(pairs);
+                let error = traffic(&parameters, view, content).map(|_| ()).expect_err(&pairs);
                 (error.key.clone().unwrap_or_default(), error.to_string())
             }
             Err(SetError::InvalidValue { key, wrong }) => (key, wrong.to_string()),
             Err(error) => panic!("{pairs}: {error}"),
         };
-        assert_eq!(found, *key, "{pairs}: {message}");
-        assert!(message.contains(words), "{pairs}: {message}");
+        assert_eq!(found, key, "{pairs}: {message}");
+        assert!(message.contains(&words), "{pairs}: {message}");
     }
 }

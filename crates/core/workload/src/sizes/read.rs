@@ -77,22 +77,10 @@ mod tests {
 
     #[test]
     fn broken_rules_are_named_with_their_line() {
-        for (text, line, part) in [
-            ("", 1, "no points"),
-            ("0 0\n10 5 3\n", 2, "found 3 columns"),
-            ("0 0\n\nten 5\n", 3, "size: found `ten`"),
-            ("0 0\n10 -5\n", 2, "probability: found `-5`"),
-            ("0 1\n10 100\n", 1, "first probability is `1`"),
-            ("0 0\n10 50\n5 100\n", 3, "sizes must not decrease"),
-            ("0 0\n10 50\n20 40\n30 100\n", 3, "probabilities must not decrease"),
-            ("0 0\n10 50\n# end\n", 2, "last probability is 50"),
-            ("0 0\n0 1\n", 2, "every size is 0"),
-            ("0 0\n1e300 1\n", 2, "at most"),
-            ("0 0\nNaN 1\n", 2, "found `NaN`"),
-        ] {
-            let error = SizeDistribution::parse(text, "sizes.txt").unwrap_err();
-            assert_eq!(error.place.as_deref(), Some(format!("sizes.txt:{line}").as_str()), "{text:?}");
-            assert!(error.message.contains(part), "{text:?}: {error}");
+        for [text, line, part] in crate::kinds::testing::rows("sizes") {
+            let error = SizeDistribution::parse(&text, "sizes.txt").unwrap_err();
+            assert_eq!(error.place, Some(format!("sizes.txt:{line}")), "{text:?}");
+            assert!(error.message.contains(&part), "{text:?}: {error}");
         }
     }
 

@@ -178,29 +178,7 @@ fn an_all_to_all_has_a_window() {
 
 #[test]
 fn errors_are_reported() {
-    let rows = [
-        ("size=0B", "size", "1B or more"),
-        ("message_size=0B", "message_size", "1B or more"),
-        ("steps=0", "steps", "1 or more"),
-        ("channels=0", "channels", "1 or more"),
-        ("parallel=4", "parallel", "no effect with ring-allreduce, expected 0"),
-        ("order=random", "order", "no effect with ring-allreduce"),
-        ("algorithm=all-to-all steps=3", "steps", "no effect with all-to-all"),
-        ("algorithm=all-to-all channels=2", "channels", "no effect with all-to-all"),
-        ("ranks=1", "ranks", "2 or more"),
-        ("ranks=13", "ranks", "at most the 12 hosts"),
-        ("algorithm=recursive-doubling ranks=100", "ranks", "such as 64 or 128"),
-        // All twelve hosts are no power of two, and there are no 16.
-        (
-            "algorithm=recursive-doubling",
-            "ranks",
-            "found all, 12, expected a power of two for recursive-doubling, such as 8",
-        ),
-        ("max_flows=263", "ranks", "makes 264 flows"),
-        ("steps=4294967295", "ranks", "`max_flows`"),
-        ("algorithm=all-to-all max_flows=131", "ranks", "makes 132 flows"),
-    ];
-    assert_refused::<CollectiveParameters>(&view(12, 4, 1), "", &rows);
+    assert_refused::<CollectiveParameters>(&view(12, 4, 1), "", "collective");
 }
 
 proptest! {
