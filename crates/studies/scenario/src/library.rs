@@ -48,75 +48,26 @@ macro_rules! ready_made {
 
 ready_made! {
     "scenarios":
-        "first-run"
-        "web-search-128"
-        "tiny"
-        "incast"
-        "all-to-all"
-        "allreduce-64x8"
-        "two-jobs-storage"
-        "permutation-128"
-        "permutation-1024"
-        "permutation-8192"
-        "permutation-roce"
-        "mrc-permutation"
-        "rail-superpod"
-        "rail-moe"
-        "rail-moe-skew"
-        "rail-meta"
-        "rail-hpn"
-        "rail-only"
-        "testbed-incast"
-        "testbed-all-to-all"
-        "testbed-faults"
-    ;
+        "first-run" "web-search-128" "tiny" "incast" "all-to-all" "allreduce-64x8" "two-jobs-storage"
+        "permutation-128" "permutation-1024" "permutation-8192" "permutation-roce" "mrc-permutation" "rail-superpod"
+        "rail-moe" "rail-moe-skew" "rail-meta" "rail-hpn" "rail-only" "testbed-incast" "testbed-all-to-all"
+        "testbed-faults";
     "claims/prime/scenarios":
-        "prime-permutation-128"
-        "prime-permutation-1024"
-        "prime-motivation"
-        "prime-queue-depth"
-        "prime-link-failure-transient"
-        "prime-link-failure-steady"
-        "prime-degraded-links"
-        "prime-mixed-strict"
-        "prime-mixed-wrr50"
-        "prime-mixed-wrr70"
-        "prime-mixed-wrr90"
-    ;
+        "prime-permutation-128" "prime-permutation-1024" "prime-motivation" "prime-queue-depth"
+        "prime-link-failure-transient" "prime-link-failure-steady" "prime-degraded-links" "prime-mixed-strict"
+        "prime-mixed-wrr50" "prime-mixed-wrr70" "prime-mixed-wrr90";
     "claims/hopper/scenarios":
-        "hopper-hadoop"
-        "hopper-alicloud"
-        "hopper-ml-training"
-        "hopper-testbed"
-        "hopper-testbed-small"
-    ;
+        "hopper-hadoop" "hopper-alicloud" "hopper-ml-training" "hopper-testbed" "hopper-testbed-small";
     "claims/hf2t/scenarios":
-        "hf2t-hadoop"
-        "hf2t-web-search"
-    ;
+        "hf2t-hadoop" "hf2t-web-search";
     "claims/spritz/scenarios":
-        "spritz-permutation-dragonfly"
-        "spritz-permutation-slim-fly"
-        "spritz-adversarial-dragonfly"
-        "spritz-adversarial-slim-fly"
-        "spritz-microbenchmark"
-        "spritz-40k-dragonfly"
-        "spritz-40k-slim-fly"
-        "spritz-bystanders"
-        "spritz-all-to-all-dragonfly"
-        "spritz-all-to-all-slim-fly"
-        "spritz-allreduce-butterfly-dragonfly"
-        "spritz-allreduce-butterfly-slim-fly"
-        "spritz-allreduce-ring-dragonfly"
-        "spritz-allreduce-ring-slim-fly"
-        "spritz-web-search-dragonfly"
-        "spritz-web-search-slim-fly"
-    ;
+        "spritz-permutation-dragonfly" "spritz-permutation-slim-fly" "spritz-adversarial-dragonfly"
+        "spritz-adversarial-slim-fly" "spritz-microbenchmark" "spritz-40k-dragonfly" "spritz-40k-slim-fly"
+        "spritz-bystanders" "spritz-all-to-all-dragonfly" "spritz-all-to-all-slim-fly"
+        "spritz-allreduce-butterfly-dragonfly" "spritz-allreduce-butterfly-slim-fly" "spritz-allreduce-ring-dragonfly"
+        "spritz-allreduce-ring-slim-fly" "spritz-web-search-dragonfly" "spritz-web-search-slim-fly";
     "claims/mrc/scenarios":
-        "mrc-incast"
-        "mrc-ring"
-        "mrc-pair"
-    ;
+        "mrc-incast" "mrc-ring" "mrc-pair";
 }
 
 /// Loads the scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.

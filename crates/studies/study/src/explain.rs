@@ -119,11 +119,13 @@ mod tests {
 
     #[test]
     fn synonyms_lead_to_names_that_exist() {
-        for synonym in SYNONYMS {
-            for name in synonym.see {
+        let lines = include_str!("../../scenario/src/synonyms.txt").lines().count();
+        assert_eq!(SYNONYMS.len(), lines - 1, "a line that is no synonym");
+        for synonym in SYNONYMS.iter() {
+            for name in &synonym.see {
                 assert!(explain(name).is_ok_and(|found| !found.parts.is_empty()), "{name}");
             }
-            for word in synonym.words {
+            for word in &synonym.words {
                 assert!(explain(word).unwrap().text(80).contains(synonym.see[0]), "{word}");
             }
         }

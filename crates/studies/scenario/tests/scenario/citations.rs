@@ -43,6 +43,11 @@ fn pattern(pattern: &str) -> Regex {
 
 /// Returns the number of citations in a text and those that lead nowhere. Comment marks and line ends may break a citation.
 fn citations(text: &str, sections: &BTreeSet<String>) -> (usize, Vec<String>) {
+    // Most of the text is rows of numbers.
+    let lower = text.to_ascii_lowercase();
+    if !["specification", "spec ", "spec.", "\u{a7}", "conweave-ns3 1"].iter().any(|word| lower.contains(word)) {
+        return (0, vec![]);
+    }
     let text = pattern(r"\n[ \t]*(?://[/!]?|#+[ \t])?[ \t]*|\\\n[ \t]*").replace_all(text, " ");
     let text = pattern(r",? point \d+| \([a-z]\)").replace_all(&text, "");
     let next = r"(?:(?:, (?:and )?\d+\.\d+|(?:,? and | to )\d+(?:\.\d+)?)\b)*";
@@ -105,7 +110,7 @@ fn options_in_the_specification_exist() {
 #[test]
 fn pages_named_in_sources_exist() {
     let (named, root) = (pattern(r"\bdocs/[a-z0-9/-]+\.md\b"), root());
-    for (path, text) in written() {
+    for (path, text) in written().into_iter().filter(|(_, text)| text.contains("docs/")) {
         for page in named.find_iter(&text).map(|found| found.as_str()) {
             assert!(root.join(page).exists(), "{path}: {page}");
         }

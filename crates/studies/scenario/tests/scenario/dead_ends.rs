@@ -37,15 +37,6 @@ fn flows_over_a_dead_core_are_named() {
 }
 
 #[test]
-fn flows_that_wait_for_them_are_mentioned() {
-    let (warnings, _) = warnings(&scenario("ecmp", "").replace("size = ", "rounds = 4\nsize = "));
-    assert!(
-        warnings.iter().any(|warning| warning.contains("and flows that wait for them never start")),
-        "{warnings:?}"
-    );
-}
-
-#[test]
 fn no_warning_where_every_flow_can_finish() {
     for (scheme, fault) in [("ecmp", "detect_after = \"1ms\""), ("reps", "")] {
         let (warnings, unfinished) = warnings(&scenario(scheme, fault));
@@ -61,10 +52,13 @@ fn no_warning_where_every_flow_can_finish() {
 }
 
 #[test]
-fn a_later_fault_says_from_when() {
-    let (warnings, _) = warnings(&scenario("ecmp", "at = \"50us\""));
-    assert!(
-        warnings.iter().any(|warning| warning.contains("never finish unless they finish before 50us")),
-        "{warnings:?}"
-    );
+fn later_faults_and_flows_that_wait_are_mentioned() {
+    let rounds = scenario("ecmp", "").replace("size = ", "rounds = 4\nsize = ");
+    for (text, words) in [
+        (rounds, "and flows that wait for them never start"),
+        (scenario("ecmp", "at = \"50us\""), "never finish unless they finish before 50us"),
+    ] {
+        let (warnings, _) = warnings(&text);
+        assert!(warnings.iter().any(|warning| warning.contains(words)), "{warnings:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Every error in a scenario gets one message with its place, the value found, the allowed values and the nearest choice.
 
+use crate::servers::RAILS;
 use anabranch_scenario::{SIMULATOR, Scenario, ScenarioError, Tree, scenario::readings::readings};
 use std::path::Path;
 
@@ -65,15 +66,19 @@ fn the_good_one_is_good() {
 /// Each case replaces a line of the file and lists the words of the message; the place is that of the line.
 #[test]
 fn errors_in_the_file() {
-    for case in cases("file") {
+    for (good, case) in [("file", GOOD), ("servers", RAILS)]
+        .map(|(name, good)| cases(name).into_iter().map(move |case| (good, case)))
+        .into_iter()
+        .flatten()
+    {
         let [line, replacement, words] = &case[..] else { panic!("{case:?}") };
-        assert!(GOOD.contains(line), "{line}");
-        let text = GOOD.replacen(line, replacement, 1);
+        assert!(good.contains(line), "{line}");
+        let text = good.replacen(line, replacement, 1);
         let error = error_of(&text, &[]);
         assert_says(&error, &words.split(" | ").collect::<Vec<_>>(), replacement);
         let place = error.line_column().unwrap_or_else(|| panic!("{replacement}: no place: {error}"));
         assert_eq!(error.source_name(), Some("test.toml"));
-        let first = 1 + GOOD[..GOOD.find(line).unwrap()].matches('\n').count();
+        let first = 1 + good[..good.find(line).unwrap()].matches('\n').count();
         let last = first + replacement.matches('\n').count();
         // A table as a whole is at its header, a parameter table at the table it belongs to.
         let near = (first.saturating_sub(3)..=last).contains(&place.0);
@@ -274,16 +279,6 @@ fn the_smallest_window_that_works_works() {
         let tcp =
             ["fabric.profile=roce-lossless", "transport.congestion_control=tcp-like", "load_balancer.scheme=ecmp"];
         finishes(ROCE, &[tcp[0], tcp[1], tcp[2], &window]);
-    }
-}
-
-#[test]
-fn timers_as_long_as_they_may_be() {
-    for timer in ["rp_timer", "alpha_interval", "decrease_interval"] {
-        let change = format!("transport.dcqcn.{timer}=1000000s");
-        let setup = read(ROCE, &[&change]).and_then(|scenario| scenario.setup(1)).unwrap();
-        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
-        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()), "{change}");
     }
 }
 

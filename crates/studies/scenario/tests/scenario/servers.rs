@@ -6,7 +6,7 @@ use anabranch_workload::Medium;
 use std::path::Path;
 
 /// 4 servers of 4 NICs in pods of 2; lines 2 to 5 are the topology, 6 to 9 the servers.
-const RAILS: &str = "[topology]
+pub(crate) const RAILS: &str = "[topology]
 kind = \"rail-optimised\"
 servers = 4
 rails = 4
@@ -65,36 +65,6 @@ fn servers_are_part_of_the_scenario_and_of_its_hash() {
     let again = read(&with.to_toml());
     assert_eq!((again.hash(), again.servers), (with.hash(), with.servers.clone()));
     assert_ne!(with.changed("--set", &["servers.scale_up_rate=1Tbps".into()]).unwrap().hash(), with.hash());
-}
-
-#[test]
-fn errors_name_line_and_remedy() {
-    let with = |from: &str, to: &str| error(&RAILS.replace(from, to));
-    let cases: [((&str, &str), usize, &[&str]); 10] = [
-        (("nics = 4", "nics = 2"), 8, &["`nics`: found 2, expected 4", "the topology has 4 rails"]),
-        (("gpus = 8", "gpus = 3"), 7, &["`gpus`: found 3, expected 4 (`nics`) or more"]),
-        (("gpus = 8", "gpus = 6"), 8, &["`nics`: found 4, expected a divisor of the 6 `gpus`, such as 3"]),
-        (("gpus = 8", "gpus = 0"), 7, &["`gpus`: found 0", "from 1 to 65536"]),
-        (("gpus = 8", "gpsu = 8"), 7, &["unknown key `gpsu`", "did you mean `gpus`?"]),
-        (("cross_rail = \"pxn\"", "scale_up_rate = \"0Gbps\""), 9, &["`scale_up_rate`", "from 1Mbps to 1000Tbps"]),
-        (("cross_rail = \"pxn\"", "scale_up_latency = \"2s\""), 9, &["`scale_up_latency`", "from 0us to 1s"]),
-        (("cross_rail = \"pxn\"", "cross_rail = \"spine\""), 9, &["one of \"pxn\" \"network\""]),
-        (("size = \"1KiB\"", "ranks = 33"), 12, &["`ranks`", "at most the 32 hosts"]),
-        (("rails = 4", "rails = 0"), 4, &["`rails` is 0; at least 1 is needed"]),
-    ];
-    for ((from, to), line, words) in cases {
-        let (found, message) = with(from, to);
-        assert_eq!(found, line, "{message}");
-        words.iter().for_each(|word| assert!(message.contains(word), "no {word:?} in: {message}"));
-    }
-    // 15 hosts are no servers of 4 NICs.
-    let text = RAILS.replace(
-        "kind = \"rail-optimised\"\nservers = 4\nrails = 4\nservers_per_pod = 2\n",
-        "kind = \"leaf-spine\"\nleaves = 5\nspines = 1\nhosts_per_leaf = 3\n",
-    );
-    let (line, message) = error(&text);
-    assert_eq!(line, 8, "{message}");
-    assert!(message.contains("expected a divisor of the 15 hosts of the topology"), "{message}");
 }
 
 #[test]
