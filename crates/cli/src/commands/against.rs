@@ -21,9 +21,7 @@ pub(super) struct Earlier {
 }
 
 /// Reads the results in `old`, and checks that `scenario` with `schemes` and `seeds` can be compared with them.
-///
-/// # Errors
-/// Where they cannot be read, or are not comparable.
+/// Fails where they cannot be read, or are not comparable.
 pub(super) fn earlier(
     old: &Path,
     directory: &Path,

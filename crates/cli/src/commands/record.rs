@@ -25,9 +25,7 @@ pub(super) struct Recording {
 }
 
 /// Runs those of `runs` again that lack series or a trace. Fingerprints must be the recorded ones.
-///
-/// # Errors
-/// Where a run cannot be repeated, or gives another result.
+/// Fails where a run cannot be repeated, or gives another result.
 pub(super) fn record(runs: &[PathBuf]) -> Result<Recording, Failure> {
     let folder = tempfile::tempdir().map_err(|error| Failure::input(format!("no temporary directory: {error}")))?;
     let mut recording = Recording { runs: Vec::new(), folder };

@@ -5,13 +5,11 @@ use anabranch_units::Time;
 /// Options of the execution of a run; results do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Maximum number of threads.
     pub threads: usize,
 }
 
 /// Carries the packets of a run. [`run`] turns its rows into a result and removes those that it does not measure.
 pub trait Backend {
-    /// Returns the metrics that it measures.
     fn measures(&self) -> Measures;
 
     /// Returns `true` if it runs the switch side of load balancers. If not, only the host side has an effect.
@@ -20,9 +18,7 @@ pub trait Backend {
     }
 
     /// Checks that it can run `setup`.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] or [`RunError::Setup`] for unsupported requests.
+    /// Errors: [`RunError::Refused`] or [`RunError::Setup`] for unsupported requests.
     fn check(&self, setup: &Setup) -> Result<(), RunError>;
 
     /// Returns what it does otherwise than a simulation of `setup`, a sentence each: keys that it replaces by its own.
@@ -58,7 +54,6 @@ pub fn run(
 }
 
 impl Refusal {
-    /// Creates a refusal of the key `key`.
     pub fn new(key: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Refusal { key: key.into(), reason: reason.into(), remedy: remedy.into() }
     }

@@ -42,9 +42,7 @@ pub struct Progress {
     pub now: Time,
     /// Packets that left a port so far; `None`: not counted.
     pub packet_hops: Option<u64>,
-    /// Number of completed flows.
     pub flows_finished: u64,
-    /// Number of flows.
     pub flows_total: u64,
     /// Time of the last new byte at a receiver, start, trigger or computation; `None`: unknown.
     pub last_progress: Option<Time>,

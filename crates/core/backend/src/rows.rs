@@ -6,7 +6,6 @@ use anabranch_workload::Medium;
 /// Measurements of a flow by a backend. Times count from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// Start time.
     pub started: Option<Time>,
     /// Time of the first transmission.
     pub first_sent: Option<Time>,

@@ -12,9 +12,7 @@ use std::collections::BTreeMap;
 pub struct LoadBalancer {
     /// Its name: an alias (`prime`) or `host+switch`.
     pub name: String,
-    /// The host side.
     pub host: HostParameters,
-    /// The switch side.
     pub switch: SwitchParameters,
 }
 
@@ -26,7 +24,6 @@ impl LoadBalancer {
     }
 }
 
-/// Optional measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
     /// Links whose ports are sampled.
@@ -58,7 +55,6 @@ pub struct Measure {
     pub capture_limit: u64,
 }
 
-/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
     /// End when every flow is complete (else only at `time_limit`).
@@ -78,9 +74,7 @@ pub struct RunLimits {
 /// Complete input of a run: the checked scenario as a graph, flows and configurations.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The graph.
     pub topology: Topology,
-    /// The traffic.
     pub flows: FlowSet,
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
@@ -94,9 +88,7 @@ pub struct Setup {
     pub load_balancers: Vec<LoadBalancer>,
     /// Faults, resolved to links.
     pub faults: Vec<Fault>,
-    /// Extra measurements.
     pub measure: Measure,
-    /// Limits of the run.
     pub limits: RunLimits,
     /// Seed of all random draws except the traffic (which is drawn already).
     pub seed: u64,

@@ -110,9 +110,7 @@ impl UnlistedJob {
     }
 
     /// Moves the rows to `rows`, by group, repetition and rank.
-    ///
-    /// # Errors
-    /// A description of the first flow that took less than its ideal time.
+    /// Errors: a description of the first flow that took less than its ideal time.
     pub fn finish(&mut self, rows: &mut JobRows) -> Result<(), String> {
         self.rows.groups.sort_unstable_by_key(|row| (row.group, row.repetition));
         self.rows.ranks.sort_unstable_by_key(|row| (row.group, row.repetition, row.rank));

@@ -15,7 +15,6 @@ impl<S: HostScheme> Balancer<S> {
         Balancer { scheme, free: Vec::new(), slots: 0 }
     }
 
-    /// Returns the scheme.
     #[inline]
     pub fn scheme(&self) -> &S {
         &self.scheme

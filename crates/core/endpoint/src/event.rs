@@ -3,12 +3,10 @@ use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::SocketAddr;
 
-/// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The base round trip of a peer has been measured; its streams open.
     Open {
-        /// Peer number.
         peer: u32,
         /// Shortest round trip of a full packet.
         base_rtt: Time,
@@ -18,26 +16,20 @@ pub enum Event {
     /// Labels of a peer over which no reply comes, as its streams open and whenever that changes: a firewall or a NAT may drop
     /// their packets. They carry nothing but probes until one is echoed.
     Silent {
-        /// Peer number.
         peer: u32,
         /// The labels; empty: none any more.
         labels: Vec<u32>,
     },
     /// Full packets to a peer no longer pass, and are sent in fragments from now on.
     Fragmented {
-        /// Peer number.
         peer: u32,
         /// Sizes that pass and that do not.
         sizes: Sizes,
     },
     /// Packets to a peer pass only if they are not ECN-capable: they are not from now on.
-    EcnDropped {
-        /// Peer number.
-        peer: u32,
-    },
+    EcnDropped { peer: u32 },
     /// A message is complete; those of a stream are delivered in order.
     Received {
-        /// Number of the sending peer.
         peer: u32,
         /// Number of the peer's stream.
         stream: u32,
@@ -52,13 +44,10 @@ pub enum Event {
     },
     /// A message is fully acknowledged.
     Sent {
-        /// Number of the receiving peer.
         peer: u32,
-        /// Stream number.
         stream: u32,
         /// Number of the message in that stream, from 0.
         message: u64,
-        /// Statistics of the delivery.
         delivered: Delivered,
     },
     /// A HELLO was refused, and its sender was notified. Reported at most once per second.
@@ -67,24 +56,16 @@ pub enum Event {
         peer: Option<u32>,
         /// Source address, if the datapath has passed it.
         from: Option<SocketAddr>,
-        /// Reason.
         reason: CloseReason,
     },
     /// A peer is lost, with all messages under way to it or from it.
-    Lost {
-        /// Peer number.
-        peer: u32,
-        /// Reason.
-        reason: CloseReason,
-    },
+    Lost { peer: u32, reason: CloseReason },
 }
 
 /// Part of a message that is in its owner's memory already ([`crate::Placement`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Steering value of the message.
     pub steering: u64,
-    /// Number of its bytes that were placed.
     pub bytes: u64,
 }
 
@@ -97,7 +78,6 @@ pub struct Delivered {
     pub first_sent: Time,
     /// Packets sent, retransmissions included.
     pub packets: u64,
-    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
@@ -116,7 +96,6 @@ pub enum CloseReason {
     Idle,
     /// It sent a BYE: it has left, or has no such connection.
     Closed,
-    /// Its process has restarted.
     Restarted,
     /// It was evicted: other peers needed its place, or the memory of its incomplete messages.
     Evicted,
@@ -129,9 +108,7 @@ pub enum CloseReason {
     },
     /// It has another key, or only one of the two endpoints has a key.
     Key {
-        /// Protection of the peer.
         theirs: Protection,
-        /// Local protection.
         ours: Protection,
     },
     /// Its packets have another size.
@@ -163,7 +140,6 @@ pub struct Sizes {
     pub fails: u32,
 }
 
-/// Options of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendOptions {
     /// Traffic class of its packets, of which the upper six bits count (DSCP).

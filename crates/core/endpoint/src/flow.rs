@@ -59,7 +59,6 @@ impl<T> Flow<T> {
         Flow { class, ..self }
     }
 
-    /// Returns its slot with its scheme.
     #[inline]
     pub fn scheme_slot(&self) -> u32 {
         self.scheme_slot

@@ -13,9 +13,7 @@ use std::{
 /// A packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Segment of its flow.
     pub segment: Segment,
-    /// Path tag.
     pub tag: Tag,
     /// The sender requests an immediate ACK.
     pub ack_request: bool,
@@ -30,7 +28,6 @@ pub trait Egress<T> {
     /// Scheme that chooses paths.
     type Scheme: HostScheme;
 
-    /// Returns the scheme of a flow.
     fn scheme(&mut self, flow: &T) -> &mut Self::Scheme;
 
     /// Selects the path of a flow's next packet; `slot` is the flow's slot with its scheme. By default the scheme decides.
@@ -85,7 +82,6 @@ pub trait Egress<T> {
 
 /// Transport of each flow: one for all, or one per peer.
 pub trait Transports<T> {
-    /// Returns the transport of a flow.
     fn of<'a>(&'a self, flow: &'a T) -> &'a Transport;
 }
 
@@ -196,7 +192,6 @@ impl Nic {
         true
     }
 
-    /// Removes a flow that was in `slot`.
     pub fn leave<T>(&mut self, slot: u32, flow: &Flow<T>) {
         if flow.in_round {
             let round = &mut self.rounds[usize::from(flow.class)];

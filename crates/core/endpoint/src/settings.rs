@@ -66,7 +66,6 @@ pub struct Settings {
     pub max_buffered_bytes: u64,
     /// Maximum number of streams from one peer.
     pub max_streams: usize,
-    /// Maximum number of peers.
     pub max_peers: usize,
     /// Maximum number of peers that have connected from one source address; of IPv6 from one 64-bit prefix.
     pub max_peers_per_address: usize,

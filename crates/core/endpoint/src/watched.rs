@@ -22,7 +22,6 @@ pub struct PathCounts {
     pub bytes: u64,
     /// Retransmissions among these packets.
     pub retransmitted: u64,
-    /// ACKs of packets over it.
     pub acks: u64,
     /// ACKs that report a marked packet.
     pub marks: u64,

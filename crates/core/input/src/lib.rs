@@ -18,9 +18,7 @@ pub const MAX_TEXT: u64 = 16 << 20;
 pub const MAX_JSON: u64 = 1 << 30;
 
 /// Opens a regular file and returns it with its size. Symbolic links are followed.
-///
-/// # Errors
-/// If it cannot be opened or is no regular file; the message names its kind, not the path.
+/// Fails if it cannot be opened or is no regular file; the message names its kind, not the path.
 pub fn open(path: &Path) -> Result<(File, u64)> {
     // Opening a device can have effects, so its kind is checked first, and again once the file is open.
     regular(&std::fs::metadata(path)?)?;
@@ -32,8 +30,7 @@ pub fn open(path: &Path) -> Result<(File, u64)> {
 /// Opens a regular file of the program itself, such as a lock, a state or a key, with `options`. A symbolic link is
 /// refused, since its creator would choose the file.
 ///
-/// # Errors
-/// If it cannot be opened or created, or is no regular file; the message names its kind, not the path.
+/// Fails if it cannot be opened or created, or is no regular file; the message names its kind, not the path.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) => drop(regular(&metadata)?),
@@ -46,18 +43,14 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
 }
 
 /// Returns the content of a regular file of at most `max` bytes.
-///
-/// # Errors
-/// As [`open`], and if the file is larger than `max` or its content differs from its size.
+/// Fails as [`open`], and if the file is larger than `max` or its content differs from its size.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
     let (file, size) = open(path)?;
     read_open(file, size, max)
 }
 
 /// Returns the content of a regular text file of the program itself ([`open_own`]) of at most `max` bytes.
-///
-/// # Errors
-/// As [`open_own`] and [`read_text`].
+/// Fails as [`open_own`] and [`read_text`].
 pub fn read_own_text(path: &Path, max: u64) -> Result<String> {
     let file = open_own(path, OpenOptions::new().read(true))?;
     let size = file.metadata()?.len();
@@ -83,9 +76,7 @@ fn read_open(file: File, size: u64, max: u64) -> Result<Vec<u8>> {
 }
 
 /// Returns the content of a regular text file of at most `max` bytes.
-///
-/// # Errors
-/// As [`read`], and if the content is not UTF-8 ([`ErrorKind::InvalidData`]).
+/// Fails as [`read`], and if the content is not UTF-8 ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, max: u64) -> Result<String> {
     text_of(read(path, max)?)
 }

@@ -3,6 +3,8 @@
 //! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice): another entity
 //! or scheme does not shift its draws. The samplers are our own: a seed has the same meaning on every machine.
 
+#![warn(missing_docs)]
+
 mod exp;
 mod ln;
 pub use exp::exp;

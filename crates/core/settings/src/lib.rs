@@ -4,6 +4,8 @@
 //! struct, parsing with errors that name the nearest valid choice, printing and `anabranch explain` derive from it.
 //! [`registry!`] lists the kinds of a part by name, each with its own parameters.
 
+#![warn(missing_docs)]
+
 #[doc(hidden)]
 pub mod external;
 mod nearest;

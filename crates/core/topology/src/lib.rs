@@ -1,5 +1,7 @@
 //! Graphs, routing tables, path sets and failures of AI-cluster fabrics.
 
+#![warn(missing_docs)]
+
 mod adversarial;
 mod base_paths;
 mod build;

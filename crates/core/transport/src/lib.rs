@@ -4,6 +4,8 @@
 //! [`uet`] is the Ultra-Ethernet-like transport, [`roce`] is RoCEv2. [`Transport`], [`Sender`] and [`Receiver`] are the
 //! common interface, [`Protocol`] is what a transport implements.
 
+#![warn(missing_docs)]
+
 mod control;
 mod credit;
 mod dispatch;

@@ -3,6 +3,8 @@
 //! Text such as `"1.5us"` is read digit by digit, never through floating point; a value that is not a whole number of
 //! the smallest unit is refused.
 
+#![warn(missing_docs)]
+
 mod decimal;
 mod passes;
 mod rate;

@@ -30,9 +30,7 @@ parameters! {
 
 impl CommonParameters {
     /// Checks the limits and the consistency of every parameter.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] for the first invalid parameter.
+    /// Errors: [`WorkloadError`] for the first invalid parameter.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let share = self.split_share;
         WorkloadError::unless((0.0..=1.0).contains(&share), "split_share", share, "a share from 0 to 1")?;

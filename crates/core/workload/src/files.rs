@@ -39,7 +39,6 @@ choices! {
 pub enum StartAt {
     /// ConWeave's files conventionally start at 2 s: their first flow starts at zero. Others: as in the file.
     Auto,
-    /// As in the file.
     File,
     /// The first flow starts at this time, the others with the offsets of the file.
     First(Time),
@@ -121,7 +120,6 @@ pub(crate) mod testing {
         }
     }
 
-    /// Refuses the whole texts of a section.
     pub(crate) fn refused_texts(format: FileFormat, section: &str) {
         for [text, line, part] in crate::kinds::testing::rows(section) {
             refused(format, &[(&text, line.parse().unwrap(), &part)]);

@@ -7,10 +7,8 @@ pub const MAX_NUMBER: u64 = i64::MAX as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TriggerId(pub u32);
 
-/// Start of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At this time.
     At(Time),
     /// At the firing of this trigger.
     On(TriggerId),
@@ -103,7 +101,6 @@ impl Trigger {
 /// A named part of the traffic; statistics are kept for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadInfo {
-    /// Its name.
     pub name: String,
     /// `true` if its flows count in the statistics.
     pub measured: bool,
@@ -118,9 +115,7 @@ pub struct WorkloadInfo {
 /// A collective as NCCL measures it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectiveInfo {
-    /// Name of the algorithm.
     pub name: &'static str,
-    /// Number of ranks.
     pub ranks: u32,
     /// Bytes of a rank's buffer, as NCCL counts them; `None` where the messages are not those of a buffer.
     pub bytes: Option<u64>,

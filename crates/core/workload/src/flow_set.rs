@@ -10,13 +10,10 @@ use crate::{
 /// Those of `templates` are not listed: their numbers follow those of the listed flows and triggers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSet {
-    /// The listed flows.
     pub flows: Vec<Flow>,
-    /// The listed triggers.
     pub triggers: Vec<Trigger>,
     /// Jobs whose flows and triggers are made as they are needed.
     pub templates: Vec<GroupTemplate>,
-    /// The workloads.
     pub workloads: Vec<WorkloadInfo>,
     /// Collectives that ranks run themselves; some flows represent their messages.
     pub jobs: Vec<NcclJob>,
@@ -60,7 +57,6 @@ impl FlowSet {
         template.flow(&self.grouped[template.job as usize], place)
     }
 
-    /// Returns the random key of a flow.
     #[inline]
     pub fn flow_key(&self, number: u32) -> u64 {
         match self.flows.get(number as usize) {
@@ -69,7 +65,6 @@ impl FlowSet {
         }
     }
 
-    /// Returns the key of the connection of a flow.
     #[inline]
     pub fn connection_key(&self, number: u32) -> u64 {
         match self.flows.get(number as usize) {

@@ -32,10 +32,8 @@ pub struct Generated {
 /// Flows with a start time come first, sorted by (start, source, destination) and then as in `list`; flows that wait for a
 /// trigger follow, as in `list`. A flow's key comes from its workload's name and its number within it, so that neither
 /// another workload nor a split changes it.
-///
-/// # Errors
-/// [`WorkloadError`]: a parameter out of its limits, an invalid file, two workloads of one name, or failed links in a flow
-/// file.
+/// Errors: [`WorkloadError`]: a parameter out of its limits, an invalid file, two workloads of one name, or failed links in
+/// a flow file.
 pub fn generate(
     list: &[(WorkloadParameters, GeneratedAs)],
     view: &HostView,
@@ -53,9 +51,7 @@ pub fn generate(
 }
 
 /// Generates as [`generate()`], but returns the failed links of flow files.
-///
-/// # Errors
-/// As [`generate()`], except for failed links.
+/// Fails as [`generate()`], except for failed links.
 pub fn generate_all(
     list: &[(WorkloadParameters, GeneratedAs)],
     view: &HostView,

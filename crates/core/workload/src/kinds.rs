@@ -43,9 +43,7 @@ registry! {
 
 impl WorkloadParameters {
     /// Checks the limits of every parameter, as far as possible without hosts and files.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] for the first invalid parameter.
+    /// Errors: [`WorkloadError`] for the first invalid parameter.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.capabilities().check()
     }

@@ -42,9 +42,7 @@ parameters! {
 
 impl ServerParameters {
     /// Checks what depends on several keys.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] with the key at fault.
+    /// Errors: [`WorkloadError`] with the key at fault.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let (gpus, nics) = (self.gpus, self.nics);
         WorkloadError::unless(gpus >= nics, "gpus", gpus, &format!("{nics} (`nics`) or more: every NIC has a GPU"))?;
@@ -54,9 +52,7 @@ impl ServerParameters {
     }
 
     /// Checks that `hosts` NICs, on `rails` rails where the fabric is wired by rails, are those of servers.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] with the key at fault.
+    /// Errors: [`WorkloadError`] with the key at fault.
     pub fn check_hosts(&self, hosts: u32, rails: Option<u32>) -> Result<(), WorkloadError> {
         let nics = self.nics;
         if let Some(rails) = rails
@@ -77,7 +73,6 @@ impl ServerParameters {
         hosts / self.nics * self.gpus
     }
 
-    /// Returns the server of a GPU.
     pub fn server_of(&self, gpu: u32) -> u32 {
         gpu / self.gpus
     }
@@ -108,9 +103,7 @@ impl ServerParameters {
     /// it is a flow over the network, or with PXN a flow over scale-up, and one over the network that starts when the first
     /// is received. The first has the message's number and start; the second its key, `on_sent` and `on_received`, and
     /// follows after all flows of the set. Homes of triggers remain GPUs. `memory` is that which flows may take.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] if there are too many flows.
+    /// Fails if there are too many flows.
     pub fn route(&self, set: &mut FlowSet, memory: u64) -> Result<(), WorkloadError> {
         let relayed = |flow: &Flow| self.relay(flow.src, flow.dst).is_some();
         let more = set.flows.iter().filter(|flow| relayed(flow)).count();

@@ -22,9 +22,7 @@ pub struct SizeDistribution {
 
 impl SizeDistribution {
     /// Reads a name of [`SIZE_DISTRIBUTIONS`], one fixed size such as `"64KiB"`, or the path of a file.
-    ///
-    /// # Errors
-    /// A text that is none of these, or an invalid file, with file and line.
+    /// Errors: a text that is none of these, or an invalid file, with file and line.
     pub fn named(text: &str, read_file: &ReadFile<'_>) -> Result<Self, WorkloadError> {
         if let Some(table) = SIZE_DISTRIBUTIONS.iter().find(|table| table.name == text) {
             return Self::parse(table.text, table.name);
@@ -47,9 +45,7 @@ impl SizeDistribution {
     }
 
     /// Creates a distribution in which every flow has `size` bytes.
-    ///
-    /// # Errors
-    /// A size of zero, or above 2^53 B.
+    /// Errors: a size of zero, or above 2^53 B.
     pub fn fixed(size: u64) -> Result<Self, WorkloadError> {
         if !(1..=LARGEST).contains(&size) {
             return Err(WorkloadError::new(format!("found {size} B, expected a size from 1 B to {LARGEST} B")));

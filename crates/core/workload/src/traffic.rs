@@ -23,7 +23,6 @@ pub struct FileFailure {
     pub switch_id: u32,
     /// The number of its uplink.
     pub link_id: u32,
-    /// File and line.
     pub place: String,
 }
 

@@ -26,7 +26,6 @@ pub trait LowDiameter: Debug + Send + Sync {
 /// View of the hosts; every list has an entry per host.
 #[derive(Clone, Debug)]
 pub struct HostView {
-    /// Number of hosts.
     pub hosts: u32,
     /// Leaf switch of each host, any numbering.
     pub leaf_of: Vec<u32>,
@@ -34,7 +33,6 @@ pub struct HostView {
     pub group_of: Vec<u32>,
     /// Stable key of each host for random streams.
     pub host_key: Vec<u64>,
-    /// Each host's NIC rate.
     pub nic_rate: Vec<Rate>,
     /// Host capacity below a leaf over uplink capacity above it; 1 without oversubscription.
     pub oversubscription: f64,

@@ -36,7 +36,6 @@ pub(crate) struct Fan {
     /// Ports that the leaf samples, and the one it selects.
     sampled: Vec<usize>,
     taken: Option<usize>,
-    /// Congested paths.
     congested: Vec<usize>,
     labels: [String; 4],
     /// Packets in the reverse direction.

@@ -12,7 +12,6 @@ use std::fmt::Write;
 pub struct Page {
     /// Path below `docs/`.
     pub path: String,
-    /// Contents.
     pub text: String,
 }
 

@@ -17,7 +17,6 @@ struct Picture {
     groups: Option<Groups>,
 }
 
-/// Side of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Hosts, which write tags.

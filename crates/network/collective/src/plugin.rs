@@ -120,9 +120,7 @@ unsafe extern "C" fn log(
 
 impl Plugin {
     /// Loads a shared object and calls `init`; `version` is that of the interface, `None` the newest available.
-    ///
-    /// # Errors
-    /// If it cannot be loaded, has no such table, or returns an error.
+    /// Fails if it cannot be loaded, has no such table, or returns an error.
     pub fn load(path: &Path, version: Option<u32>) -> Result<Self, PluginError> {
         let failed = |reason: libloading::Error| PluginError::Load { path: path.into(), reason: reason.to_string() };
         // SAFETY: the user selects the library to execute.

@@ -24,7 +24,6 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_IDLE_POLLS: u32 = 200;
 const TAG: c_int = 0x0ab;
 
-/// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Element {
     /// 32-bit floating point.
@@ -33,10 +32,8 @@ pub enum Element {
     Int,
 }
 
-/// Task of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
-    /// The plugin.
     pub(crate) plugin: PathBuf,
     /// Version of its interface; `None`: the newest.
     pub(crate) abi: Option<u32>,
@@ -48,7 +45,6 @@ pub(crate) struct Job {
     pub(crate) bytes: usize,
     /// Channels, each with a share of the buffer.
     pub(crate) channels: usize,
-    /// Element type of the buffer.
     pub(crate) element: Element,
     /// `true` to record a row per message.
     pub(crate) rows: bool,
@@ -65,17 +61,13 @@ pub(crate) struct RankPlace {
 /// A message as recorded by its sender or its receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Rank that recorded it.
     pub rank: usize,
-    /// Its channel.
     pub channel: usize,
-    /// The other rank.
     pub peer: usize,
     /// `true` if it was sent, `false` if received.
     pub sent: bool,
     /// Its position in the program of the channel.
     pub step: usize,
-    /// Bytes.
     pub bytes: usize,
     /// Times of posting and completion, in nanoseconds from the rank's own start of the round.
     pub start_ns: u64,
@@ -85,18 +77,15 @@ pub struct Row {
     pub counters: Option<TransportCounters>,
 }
 
-/// Transport counters of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportCounters {
     /// Packets, retransmissions included.
     pub packets: u64,
-    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
     /// Packets on another path than the one before them.
     pub moves: u64,
-    /// Number of paths used.
     pub paths: u32,
 }
 
@@ -183,9 +172,7 @@ struct Rank {
 }
 
 /// Serves a parent until its last order; exits when the parent does.
-///
-/// # Errors
-/// If the parent cannot be reached, or sends an invalid order.
+/// Fails if the parent cannot be reached, or sends an invalid order.
 pub fn serve(orders: impl BufRead + Send + 'static, mut reports: impl Write) -> std::io::Result<()> {
     let mut rank: Option<Rank> = None;
     let (sender, lines) = channel();

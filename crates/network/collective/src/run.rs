@@ -24,10 +24,8 @@ use std::{
 const REPORT_TIMEOUT: Duration = Duration::from_secs(90);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A failure injected into a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InjectedFailure {
-    /// The rank.
     pub rank: usize,
     /// Time after the start of the first measured round.
     pub after: Duration,
@@ -35,10 +33,8 @@ pub struct InjectedFailure {
     pub pause: Option<Duration>,
 }
 
-/// Settings of a job.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The command of a rank.
     pub command: Vec<String>,
     /// Command prefix of each rank, for ranks at different hosts; it must forward input and output.
     pub places: Vec<Vec<OsString>>,
@@ -46,21 +42,17 @@ pub struct Settings {
     pub variables: Vec<(String, String)>,
     /// Environment variables to remove.
     pub without: Vec<String>,
-    /// The plugin.
     pub plugin: PathBuf,
     /// Version of the interface; `None`: the newest.
     pub abi: Option<u32>,
-    /// The collective.
     pub kind: CollectiveKind,
     /// Number of ranks, two at least.
     pub ranks: usize,
     /// Bytes of each rank's buffer, in words of four.
     pub bytes: usize,
-    /// Channels.
     pub channels: usize,
     /// Measured rounds, after one warm-up round.
     pub rounds: usize,
-    /// Element type of buffers.
     pub element: Element,
     /// `true` to record rows.
     pub rows: bool,
@@ -68,7 +60,6 @@ pub struct Settings {
     pub injected_failure: Option<InjectedFailure>,
 }
 
-/// A measured round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
     /// Time of the slowest rank.
@@ -88,7 +79,6 @@ pub struct Outcome {
     pub abi: u32,
     /// Name and speed in Mbit/s of rank 0's first device.
     pub device: (String, i32),
-    /// Measured rounds.
     pub rounds: Vec<Round>,
     /// Failed ranks: number, reason, time since the last order.
     pub failures: Vec<(usize, String, u64)>,
@@ -115,24 +105,13 @@ impl Outcome {
 pub enum JobError {
     /// A rank cannot be started or reached.
     #[error("rank {rank}: {source}")]
-    Rank {
-        /// Number of the rank.
-        rank: usize,
-        /// Cause.
-        source: std::io::Error,
-    },
+    Rank { rank: usize, source: std::io::Error },
     /// A rank failed without an injected failure.
     #[error("rank {rank}: {reason}")]
-    Failed {
-        /// Number of the rank.
-        rank: usize,
-        /// Reason.
-        reason: String,
-    },
+    Failed { rank: usize, reason: String },
     /// Some elements are incorrect.
     #[error("rank {rank}: {wrong} elements are wrong")]
     Wrong {
-        /// Number of the rank.
         rank: usize,
         /// Number of incorrect elements.
         wrong: usize,
@@ -173,8 +152,7 @@ impl Drop for Running<'_> {
 
 /// Runs a job until it is complete or `stop` is set; calls `each` for every measured round.
 ///
-/// # Errors
-/// If a rank fails without an injected failure, an element is incorrect, or the job was stopped. No process remains.
+/// Fails if a rank fails without an injected failure, an element is incorrect, or the job was stopped. No process remains.
 pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round)) -> Result<Outcome, JobError> {
     let mut job = Running::start(settings, stop)?;
     let all = settings.ranks;

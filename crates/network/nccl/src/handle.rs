@@ -47,7 +47,6 @@ pub const SCRATCH: usize = 120;
 /// Carrier of a device's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// UDP sockets.
     Udp = 1,
     /// Unreliable queue pairs of an RDMA device.
     Uc = 2,
@@ -65,7 +64,6 @@ impl fmt::Display for Carrier {
 /// Source of the key with which a rank authenticates its peers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
-    /// No authentication.
     Off,
     /// A secret, which the handle carries.
     Job([u8; SECRET]),
@@ -86,19 +84,16 @@ impl fmt::Debug for Authentication {
 /// Address and properties of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// Carrier of its packets.
     pub carrier: Carrier,
     /// The address of its label 0, or the one at which it accepts connections.
     pub at: SocketAddr,
     /// Its addresses in the other planes, as many as there are, with the same port.
     pub others: [Option<IpAddr>; MAX_OTHERS],
-    /// Number of its labels.
     pub labels: u16,
     /// Payload bytes of its full packets.
     pub payload: u16,
     /// Key of the listener, unique within its process.
     pub key: u64,
-    /// Authentication that it requires.
     pub authentication: Authentication,
 }
 
@@ -124,7 +119,6 @@ impl Handle {
         std::iter::once(self.at).chain(others).collect()
     }
 
-    /// Encodes the handle.
     pub fn write(&self) -> [u8; HANDLE_BYTES] {
         let mut bytes = [0; HANDLE_BYTES];
         bytes[..8].copy_from_slice(MAGIC);

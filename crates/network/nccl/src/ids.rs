@@ -80,7 +80,6 @@ impl<T> Slots<T> {
         Some(Id { slot, generation: *generation })
     }
 
-    /// Returns the value of an identifier.
     #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
         self.places.get(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?.1.as_ref()
@@ -102,7 +101,6 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -29,7 +29,6 @@ pub enum Refusal {
     TooMany = 2,
 }
 
-/// A buffer that is posted for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostedBuffer {
     pub size: u64,
@@ -82,7 +81,6 @@ pub enum Control {
     Ping,
 }
 
-/// Header of a piece of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceHeader {
     pub connection: u32,
@@ -114,7 +112,6 @@ impl Reader<'_> {
 }
 
 impl Control {
-    /// Encodes the message.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         let mut begin = |kind: u8, connection: u32| {
@@ -204,7 +201,6 @@ impl Control {
 }
 
 impl PieceHeader {
-    /// Encodes the header.
     pub fn write(&self) -> [u8; PIECE_HEADER] {
         let mut out = [0; PIECE_HEADER];
         out[..4].copy_from_slice(&self.connection.to_be_bytes());

@@ -31,9 +31,7 @@ pub const MAGIC: [u8; 8] = *b"ANABPATH";
 pub const VERSION: u32 = 1;
 /// Bytes before the first slot.
 pub const HEADER_BYTES: usize = 2048;
-/// Bytes of a slot.
 pub const SLOT_BYTES: usize = 144;
-/// Slots of a page.
 pub const SLOTS: usize = 4096;
 /// Default folder of the pages; `ANABRANCH_STATS` sets another one.
 pub const FOLDER: &str = "/dev/shm";
@@ -79,7 +77,6 @@ pub struct Slot {
     pub path: u32,
     /// Number of the connection in its device.
     pub connection: u32,
-    /// Number of the device.
     pub device: u32,
     /// Address of the peer, with IPv4 mapped to IPv6 (`::ffff:10.0.0.1`).
     pub address: [u8; 16],
@@ -340,9 +337,7 @@ fn wrong(reason: String) -> io::Error {
 const MAX_READS: u32 = 200;
 
 /// Reads a page of the same user.
-///
-/// # Errors
-/// The file is no page, belongs to another user, has another version, or stays half-written.
+/// Errors: the file is no page, belongs to another user, has another version, or stays half-written.
 pub fn read(path: &Path) -> io::Result<Snapshot> {
     let (file, bytes) = files::open(path, false)?;
     let mut page = vec![0; bytes];
@@ -385,8 +380,7 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
 /// Requests that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, or returns its state for a connection,
 /// `state DEVICE.NUMBER`, and waits for the response.
 ///
-/// # Errors
-/// The process refuses or does not respond in time, or the page cannot be written.
+/// Errors: the process refuses or does not respond in time, or the page cannot be written.
 pub fn request(path: &Path, settings: &str, timeout: Duration) -> io::Result<String> {
     if settings.len() >= TEXT {
         return Err(wrong(format!("{} B are too many; the maximum is {}", settings.len(), TEXT - 1)));

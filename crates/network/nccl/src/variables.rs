@@ -17,14 +17,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
     pub name: &'static str,
     /// Meaning of the variable, for users.
     pub meaning: &'static str,
-    /// Allowed values.
     pub expected: &'static str,
     /// Value that applies where the variable is not set.
     pub default: &'static str,
@@ -179,14 +176,12 @@ impl Interfaces {
     }
 }
 
-/// Addresses that may be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Addresses {
     /// Networks and the number of their leading bits; empty: all.
     networks: Vec<(IpAddr, u32)>,
     /// `Some(true)`: IPv6 alone.
     ipv6: Option<bool>,
-    /// Variables that have been set.
     by: Vec<&'static str>,
 }
 

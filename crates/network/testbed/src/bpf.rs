@@ -190,7 +190,6 @@ pub(crate) fn program(namespace: &str, port: &str, side: &str) -> Result<Option<
     Ok(id.and_then(|id| u32::try_from(id).ok()))
 }
 
-/// Prepares a port for programs.
 pub(crate) fn prepare(namespace: &str, port: &str) -> Result<(), TestbedError> {
     programs::run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "").map(drop)
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 
-/// Error of an operation on a testbed.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
     /// The scenario's network cannot be built of namespaces.
@@ -22,7 +21,6 @@ pub enum TestbedError {
     /// A program is not installed.
     #[error("the program `{program}` is missing: on Debian it comes with `apt-get install {package}`")]
     MissingProgram {
-        /// Name of the program.
         program: String,
         /// Debian package that contains it.
         package: &'static str,
@@ -36,7 +34,6 @@ pub enum TestbedError {
     /// A program failed.
     #[error("`{command}` failed: {message}")]
     Program {
-        /// Command line.
         command: String,
         /// Standard error of the program.
         message: String,
@@ -46,7 +43,6 @@ pub enum TestbedError {
     System {
         /// Operation that failed.
         what: String,
-        /// Error of the system.
         source: io::Error,
     },
 }

@@ -45,9 +45,7 @@ fn bits(rate: u64) -> String {
 
 impl Fabric {
     /// Builds a network. The caller runs in mount and network namespaces of its own ([`crate::space`]).
-    ///
-    /// # Errors
-    /// Returns an error if a program is missing or fails. Nothing is left behind.
+    /// Fails if a program is missing or fails. Nothing is left behind.
     pub fn build(plan: TestbedPlan) -> Result<Self, TestbedError> {
         let prefix = format!("f{}-", MADE.fetch_add(1, Ordering::Relaxed));
         // On an early return, the drop takes down the part that exists.
@@ -83,7 +81,6 @@ impl Fabric {
         &self.missing
     }
 
-    /// Returns the name of a node's namespace.
     pub fn namespace(&self, node: usize) -> String {
         self.net.namespace(node)
     }
@@ -273,9 +270,6 @@ impl Fabric {
     }
 
     /// Attaches another build of the port program to a port, for tests.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be loaded.
     #[doc(hidden)]
     pub fn replace_program(&self, node: usize, other: usize, rate: u64, object: &[u8]) -> Result<(), TestbedError> {
         let (namespace, plan) = (self.namespace(node), &self.net.plan);
@@ -283,34 +277,22 @@ impl Fabric {
     }
 
     /// Runs `work` in a node's namespace, on a thread of its own. Files that it opens remain in that namespace.
-    ///
-    /// # Errors
-    /// Returns an error if the namespace cannot be entered.
     pub fn within<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
         self.net.within(node, work)
     }
 
     /// Returns the counters of every port, in the order of the scenario's directed links.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn counters(&self) -> Result<Vec<PortCount>, TestbedError> {
         counters::read(&self.net, self.lacks_programs)
     }
 
     /// Impairs the link from one node to another from now on.
-    ///
-    /// # Errors
-    /// Returns an error if no BPF program can be loaded or a program fails.
     pub fn harm(&self, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
         self.harms.harm(&self.net, from, to, harm)
     }
 
     /// Cuts a cable. The two switches at the cable remove it from their routes at once; other switches do not notice,
     /// and their packets over that cable are lost.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn cut(&self, cable: usize) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
         // Both ports are taken down, because the kernel may notice a lost carrier up to a second later.
@@ -327,18 +309,12 @@ impl Fabric {
     }
 
     /// Restores a cable and its original rate.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn mend(&self, cable: usize) -> Result<(), TestbedError> {
         self.restore(cable)?;
         self.slow(cable, None)
     }
 
     /// Restores a cable, which keeps its last rate.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn restore(&self, cable: usize) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
@@ -359,9 +335,6 @@ impl Fabric {
     }
 
     /// Sets the rate of both directions of a cable; `None` restores the original rate.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn slow(&self, cable: usize, rate: Option<u64>) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
@@ -374,9 +347,6 @@ impl Fabric {
     }
 
     /// Sets the rate of the port of `node` that leads to `other`.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub fn set_rate(&self, node: usize, other: usize, rate: u64) -> Result<(), TestbedError> {
         if let Some(speed) = self.speed(node, other)? {
             speed.set(rate)?;

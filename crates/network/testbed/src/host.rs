@@ -39,25 +39,42 @@ pub(crate) enum Report {
     /// The socket is open, or all peers are connected.
     Ready,
     /// The first packet of a flow may leave.
-    Started { flow: u32, at: Time },
+    Started {
+        flow: u32,
+        at: Time,
+    },
     /// All bytes of a flow have arrived.
-    Received { flow: u32, at: Time },
+    Received {
+        flow: u32,
+        at: Time,
+    },
     /// All bytes of a flow have been acknowledged.
-    Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
+    Acknowledged {
+        flow: u32,
+        at: Time,
+        counted: Box<Delivered>,
+    },
     /// A flow ends early because its receiver is lost.
-    Abandoned { flow: u32 },
+    Abandoned {
+        flow: u32,
+    },
     /// The connection to another host is lost, with the reason.
-    Lost { other: SocketAddr, reason: String },
+    Lost {
+        other: SocketAddr,
+        reason: String,
+    },
     /// The thread cannot continue.
     Failed(String),
     /// A fault of the scenario could not be applied.
     FaultFailed(String),
-    /// A round of a collective has ended.
     Round(Box<anabranch_collective::run::Round>),
-    /// A collective has ended.
     Over(Box<Result<anabranch_collective::run::Outcome, anabranch_collective::run::JobError>>),
     /// The thread has ended.
-    Done { counters: Counters, longest_pause: Time, lateness: Lateness },
+    Done {
+        counters: Counters,
+        longest_pause: Time,
+        lateness: Lateness,
+    },
 }
 
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use crate::{
     bpf::{self, Array},
 };
 
-/// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("link.bpf.o");
 
 /// Impairments of a link. Shares are out of 10^9.

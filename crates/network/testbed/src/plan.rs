@@ -9,7 +9,6 @@ use std::net::Ipv4Addr;
 
 /// Maximum number of hosts of a testbed.
 pub const MAX_HOSTS: u32 = 64;
-/// Maximum number of switches.
 pub const MAX_SWITCHES: u32 = 32;
 /// Maximum rate of a link, bits per second.
 pub const MAX_RATE: u64 = 1_000_000_000;
@@ -20,7 +19,6 @@ const IP_AND_UDP: u64 = 28;
 /// Maximum length of the name of a network interface in Linux.
 const LONGEST_NAME: usize = 15;
 
-/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -32,12 +30,10 @@ pub enum Role {
     Spine,
 }
 
-/// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Name in the scenario, and of the interfaces that lead to the node.
     pub name: String,
-    /// Role of the node.
     pub role: Role,
     /// Address of the node; for a switch, that of its first interface, for a host in several planes that in the first.
     pub address: Ipv4Addr,
@@ -50,7 +46,6 @@ pub struct Node {
 pub struct End {
     /// Node, an index into [`TestbedPlan::nodes`].
     pub node: usize,
-    /// Address of the port.
     pub address: Ipv4Addr,
     /// Rate of the port, bits per second.
     pub rate: u64,
@@ -139,9 +134,7 @@ impl Queue {
 
 impl TestbedPlan {
     /// Returns the plan of a scenario.
-    ///
-    /// # Errors
-    /// [`TestbedError::Unbuildable`] if namespaces cannot form that network.
+    /// Errors: [`TestbedError::Unbuildable`] if namespaces cannot form that network.
     pub fn of_setup(setup: &Setup, wire: &WireParameters) -> Result<Self, TestbedError> {
         if wire.datapath != DatapathKind::Udp {
             let message =
@@ -155,9 +148,7 @@ impl TestbedPlan {
     }
 
     /// Returns the plan of a topology whose hosts send IP packets of at most `mtu` bytes.
-    ///
-    /// # Errors
-    /// [`TestbedError::Unbuildable`] if namespaces cannot form that network.
+    /// Errors: [`TestbedError::Unbuildable`] if namespaces cannot form that network.
     pub fn new(topology: &Topology, mtu: u32, queue: Queue, seed: u64) -> Result<Self, TestbedError> {
         let (hosts, switches) = (topology.hosts, topology.switches());
         if topology.links.iter().any(|link| matches!(link.class, LinkClass::Local | LinkClass::Global)) {
@@ -251,7 +242,6 @@ impl TestbedPlan {
         own.map(|cable| (cable.lower.address, cable.upper.node))
     }
 
-    /// Returns the number of planes.
     pub fn plane_count(&self) -> usize {
         self.planes(0).count().max(1)
     }
@@ -262,9 +252,7 @@ impl TestbedPlan {
     }
 
     /// Returns the index of a node by name.
-    ///
-    /// # Errors
-    /// [`TestbedError::Input`] with the existing names if there is none.
+    /// Errors: [`TestbedError::Input`] with the existing names if there is none.
     pub fn node(&self, name: &str) -> Result<usize, TestbedError> {
         self.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -273,9 +261,7 @@ impl TestbedPlan {
     }
 
     /// Returns the port `FROM->TO`, as links of a scenario are named: its node, and the node it leads to.
-    ///
-    /// # Errors
-    /// [`TestbedError::Input`] if there is none.
+    /// Errors: [`TestbedError::Input`] if there is none.
     pub fn port(&self, name: &str) -> Result<(usize, usize), TestbedError> {
         let split = name.split_once("->");
         let Some((from, to)) = split else {
@@ -289,9 +275,7 @@ impl TestbedPlan {
     }
 
     /// Returns the cable `A-B`, with its nodes in either order, as an index into [`TestbedPlan::cables`].
-    ///
-    /// # Errors
-    /// [`TestbedError::Input`] if there is none.
+    /// Errors: [`TestbedError::Input`] if there is none.
     pub fn cable_named(&self, name: &str) -> Result<usize, TestbedError> {
         let named = |cable: &Cable| {
             let (a, b) = (&self.nodes[cable.lower.node].name, &self.nodes[cable.upper.node].name);

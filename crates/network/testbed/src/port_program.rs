@@ -10,7 +10,6 @@ use crate::{
 };
 use anabranch_endpoint::header::MAX_HEADER;
 
-/// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
 /// First word of the settings.
 const MAGIC: u64 = 0x416e_6162_7261_634e;
@@ -87,9 +86,7 @@ fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
 }
 
 /// Returns packets, marked, trimmed and deepest queue; in the test's build also the sums of both queues.
-///
-/// # Errors
-/// Returns an error if there is no program or the system denies access to its state.
+/// Fails if there is no program or the system denies access to its state.
 pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     let failed = |error| TestbedError::system(format!("reading the counters of port {port} of {namespace}"), error);
     let words = Array::at_port(program(namespace, port)?, "port", namespace, port)?.words(COUNTERS).map_err(failed)?;

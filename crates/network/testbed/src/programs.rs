@@ -35,9 +35,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Returns a command that runs a program.
-///
-/// # Errors
-/// [`TestbedError::MissingProgram`].
+/// Errors: [`TestbedError::MissingProgram`].
 pub fn command(program: &str) -> Result<Command, TestbedError> {
     let missing = || TestbedError::MissingProgram { program: program.into(), package: package(program) };
     find(program).map(Command::new).ok_or_else(missing)

@@ -37,16 +37,13 @@ const AS_USER: &[&str] = &["--user", "--map-root-user"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Privileges {
-    /// Root.
     Root,
     /// User namespace, in which no BPF program can be loaded.
     UserNamespace,
 }
 
 /// Determines by trial how this user gets namespaces.
-///
-/// # Errors
-/// [`TestbedError::NoNamespaces`] with the system's message, or a missing program.
+/// Errors: [`TestbedError::NoNamespaces`] with the system's message, or a missing program.
 pub fn privileges() -> Result<Privileges, TestbedError> {
     let mut stderr = String::new();
     let mount = programs::command("mount")?;
@@ -71,9 +68,6 @@ pub fn privileges() -> Result<Privileges, TestbedError> {
 }
 
 /// Returns a command that runs this program with other arguments, in private namespaces.
-///
-/// # Errors
-/// As [`privileges`].
 pub fn apart(arguments: &[OsString]) -> Result<(Command, Privileges), TestbedError> {
     let privileges = privileges()?;
     let program = std::env::current_exe().map_err(|error| TestbedError::system("finding this program", error))?;
@@ -91,9 +85,6 @@ static GROUP: AtomicI32 = AtomicI32::new(0);
 
 /// Runs this command line in private namespaces, to completion. Returns its exit code, or 128 plus the number of the
 /// signal that ended it. It ends with this process, however that ends.
-///
-/// # Errors
-/// As [`privileges`].
 pub fn go_inside() -> Result<i32, TestbedError> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let (mut command, _) = apart(&arguments)?;
@@ -140,9 +131,6 @@ pub fn may_load_programs() -> bool {
 
 /// Mounts a private folder for named namespaces. This is the first step inside. Where it does not exist, a file system
 /// covers `/run`, whose folders remain visible: those of testbeds are there.
-///
-/// # Errors
-/// Returns an error if it cannot be mounted.
 pub fn settle() -> Result<(), TestbedError> {
     let (folder, run) = (Path::new(PRIVATE), Path::new("/run"));
     let over = if folder.is_dir() { folder } else { run };

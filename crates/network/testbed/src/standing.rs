@@ -29,16 +29,13 @@ use std::{
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A named testbed that is up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningTestbed {
-    /// Name of the testbed.
     pub name: String,
     /// Process identifier of the holder.
     pub holder: i32,
     /// Privileges with which it was built.
     pub privileges: Privileges,
-    /// Network of the testbed.
     pub plan: TestbedPlan,
     /// Features that this machine lacks.
     pub missing: Vec<String>,
@@ -51,7 +48,6 @@ pub struct RunningTestbed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Read the counters.
     Count,
     /// Take these cables down.
     Cut(Vec<usize>),
@@ -174,9 +170,6 @@ impl Drop for Tied {
 }
 
 /// Builds a testbed that ends with this process, and writes `text` to a file that is removed with it.
-///
-/// # Errors
-/// As [`up`].
 pub fn up_tied(name: &str, plan: &TestbedPlan, text: &str) -> Result<Tied, TestbedError> {
     let (standing, tie) = build_apart(name, plan, true)?;
     let text_at = folder()?.join(format!("{name}.toml"));
@@ -187,9 +180,7 @@ pub fn up_tied(name: &str, plan: &TestbedPlan, text: &str) -> Result<Tied, Testb
 }
 
 /// Builds a testbed that runs until it is taken down or its holder is killed.
-///
-/// # Errors
-/// Returns an error if a testbed of that name is up, or if the build fails; a failed build leaves nothing behind.
+/// Fails if a testbed of that name is up, or if the build fails; a failed build leaves nothing behind.
 pub fn up(name: &str, plan: &TestbedPlan) -> Result<RunningTestbed, TestbedError> {
     build_apart(name, plan, false).map(|(standing, _)| standing)
 }
@@ -313,9 +304,7 @@ fn read_state(path: &Path) -> Option<RunningTestbed> {
 }
 
 /// Returns the testbed of this name.
-///
-/// # Errors
-/// Returns an error if no testbed of this name is up.
+/// Fails if no testbed of this name is up.
 pub fn find(name: &str) -> Result<RunningTestbed, TestbedError> {
     check_name(name)?;
     let path = folder()?.join(format!("{name}.json"));
@@ -331,9 +320,6 @@ pub fn find(name: &str) -> Result<RunningTestbed, TestbedError> {
 }
 
 /// Returns this user's testbeds, sorted by name.
-///
-/// # Errors
-/// Returns an error if their folder cannot be read.
 pub fn list() -> Result<Vec<RunningTestbed>, TestbedError> {
     let folder = folder()?;
     let entries = fs::read_dir(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
@@ -356,9 +342,6 @@ pub fn list() -> Result<Vec<RunningTestbed>, TestbedError> {
 
 impl RunningTestbed {
     /// Takes the testbed down: kills its holder, which ends its processes, namespaces and programs.
-    ///
-    /// # Errors
-    /// Returns an error if the holder cannot be killed.
     pub fn down(&self) -> Result<(), TestbedError> {
         match kill(Pid::from_raw(self.holder), Signal::SIGKILL) {
             Ok(()) | Err(Errno::ESRCH) => {}
@@ -378,9 +361,6 @@ impl RunningTestbed {
     }
 
     /// Returns a command in the namespace of a node, with the current working directory.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such node.
     pub fn exec(&self, node: &str, words: &[OsString]) -> Result<Command, TestbedError> {
         let mut command = space::beside(self.holder, self.privileges)?;
         command.arg("ip");
@@ -401,9 +381,6 @@ impl RunningTestbed {
 
     /// Runs a command in the namespace of a node, with the current working directory, and forwards signals to it. Returns its
     /// exit code, or 128 plus the number of the signal. This process stays in the testbed's mount namespace.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such node or the command cannot be started.
     pub fn run(&self, node: &str, words: &[OsString]) -> Result<i32, TestbedError> {
         let mut command = programs::command("ip")?;
         self.add_words(command.env(space::INSIDE, "1"), node, words)?;
@@ -413,9 +390,6 @@ impl RunningTestbed {
 
     /// Performs an operation on the network. [`Action::Count`] returns the counters of all ports in the order of the
     /// scenario's directed links.
-    ///
-    /// # Errors
-    /// Returns an error if the operation fails.
     pub fn act(&self, action: Action) -> Result<Vec<PortCount>, TestbedError> {
         let program = std::env::current_exe().map_err(|error| TestbedError::system("finding this program", error))?;
         let mut command = space::beside(self.holder, self.privileges)?;

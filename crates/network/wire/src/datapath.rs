@@ -8,7 +8,6 @@ pub type Label = u32;
 /// Number of a peer in its datapath: from 0, without gaps.
 pub type PeerId = u32;
 
-/// Capabilities of a datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Bytes of the largest datagram.
@@ -22,9 +21,7 @@ pub struct Abilities {
 /// Datagram to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbound<'a> {
-    /// Destination.
     pub to: To,
-    /// Label that it carries.
     pub label: Label,
     /// Switches may mark it (ECN-capable).
     pub ecn: bool,
@@ -53,7 +50,6 @@ pub struct Inbound<'a> {
     pub from: Option<Source>,
     /// Label that it arrived with; replies should carry it.
     pub label: Label,
-    /// Time of arrival.
     pub at: Time,
     /// The datagram was marked (ECN).
     pub ecn: bool,
@@ -61,7 +57,6 @@ pub struct Inbound<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Error of a datapath.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The datapath has as many peers as it can number.
@@ -72,12 +67,7 @@ pub enum WireError {
     UnknownPeer(PeerId),
     /// There is no label of that number.
     #[error("there is no label {label}: labels count from 0, and there are {labels}")]
-    UnknownLabel {
-        /// The label.
-        label: Label,
-        /// Number of labels.
-        labels: u32,
-    },
+    UnknownLabel { label: Label, labels: u32 },
     /// A peer has addresses in more or fewer planes.
     #[error("found {theirs} addresses of a peer, expected {ours}: one in each plane")]
     Planes {
@@ -115,21 +105,16 @@ pub enum WireError {
 
 /// Datagrams over paths that a label selects: sockets, or memory.
 pub trait Datapath {
-    /// Returns the capabilities.
     fn abilities(&self) -> Abilities;
 
     /// Returns the time since the datapath was opened. It never decreases.
     fn now(&self) -> Time;
 
     /// Adds a peer that is reachable by these labels; an empty slice means all.
-    ///
-    /// # Errors
     /// Fails if the address cannot be that of a new peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
 
     /// Adds a peer by its first address in each plane.
-    ///
-    /// # Errors
     /// Fails if the addresses cannot be those of a new peer, or the datapath has another number of planes.
     fn peer_in_planes(&mut self, at: &[SocketAddr]) -> Result<PeerId, WireError> {
         match at {
@@ -146,7 +131,6 @@ pub trait Datapath {
     /// Notes that a datagram with the connection number of a peer has come from this address over a label.
     fn confirm(&mut self, _peer: PeerId, _label: Label, _from: SocketAddr) {}
 
-    /// Returns the address of a peer.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 
     /// Returns the address from whose port on consecutive ones are the labels towards a peer, if ports are labels.
@@ -158,8 +142,6 @@ pub trait Datapath {
     fn release(&mut self, peer: PeerId);
 
     /// Sends datagrams in order without blocking; returns the number accepted.
-    ///
-    /// # Errors
     /// Fails if sending is no longer possible.
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError>;
 
@@ -184,14 +166,10 @@ pub trait Datapath {
     }
 
     /// Passes at most `max` arrived datagrams to `take` and returns their number.
-    ///
-    /// # Errors
     /// Fails if nothing can ever arrive again.
     fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError>;
 
     /// Waits until a datagram arrives or until `until`.
-    ///
-    /// # Errors
     /// Fails if nothing can ever arrive again.
     fn wait(&mut self, until: Time) -> Result<(), WireError>;
 }

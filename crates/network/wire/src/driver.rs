@@ -46,7 +46,6 @@ fn order_of(datagram: &Transmit, at: usize) -> u64 {
 }
 
 impl<D: Datapath> Driver<D> {
-    /// Returns a driver of an endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
         let (read_at, abilities) = (datapath.now(), datapath.abilities());
         let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MAX_SEND_BATCH);
@@ -70,7 +69,6 @@ impl<D: Datapath> Driver<D> {
         }
     }
 
-    /// Returns the endpoint and the time.
     pub fn endpoint(&mut self) -> (&mut Endpoint, Time) {
         let now = self.datapath.now();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
@@ -91,7 +89,6 @@ impl<D: Datapath> Driver<D> {
         }
     }
 
-    /// Returns the datapath.
     pub fn datapath(&mut self) -> &mut D {
         &mut self.datapath
     }

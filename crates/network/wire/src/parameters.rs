@@ -196,9 +196,7 @@ fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) 
 
 impl WireParameters {
     /// Checks what depends on several keys.
-    ///
-    /// # Errors
-    /// [`SetError::InvalidValue`] for the first value that does not fit the others.
+    /// Errors: [`SetError::InvalidValue`] for the first value that does not fit the others.
     pub fn check(&self) -> Result<(), SetError> {
         if self.probe > self.chunk {
             return Err(wrong("probe", self.probe, format!("at most wire.chunk = {}", self.chunk)));
@@ -221,8 +219,6 @@ impl WireParameters {
     }
 
     /// Reads the key from the configured file.
-    ///
-    /// # Errors
     /// Fails if authentication is configured without a key, or if the key file is invalid.
     pub fn read_key(&self) -> Result<Option<Key>, SetError> {
         match &self.key {
@@ -277,8 +273,6 @@ impl WireParameters {
     }
 
     /// Returns the payload bytes of a full packet.
-    ///
-    /// # Errors
     /// Fails if they do not fit a datagram.
     pub fn payload_of(&self, transport: &TransportParameters) -> Result<u64, SetError> {
         let payload = match self.payload {
@@ -294,8 +288,6 @@ impl WireParameters {
 
     /// Returns the transport adapted to a real network: sizes of packets, a timeout that follows measured round trips,
     /// and early loss detection by reordering.
-    ///
-    /// # Errors
     /// Fails if packets would be too large.
     pub fn transport(&self, transport: &TransportParameters) -> Result<TransportParameters, SetError> {
         self.transport_with(transport, self.key.is_some())
@@ -314,8 +306,6 @@ impl WireParameters {
     }
 
     /// Returns the settings of an endpoint; `link_rate` is the rate of its host's link in the scenario.
-    ///
-    /// # Errors
     /// Fails if packets would be too large, or if the key cannot be read.
     pub fn settings(
         &self,
@@ -330,9 +320,8 @@ impl WireParameters {
     /// Returns the same settings of an endpoint that carries structured values, and the values: `send` over UDP alone does, and
     /// `serve` ignores them.
     ///
-    /// # Errors
-    /// Fails if packets would be too large, the key cannot be read, or there are values without [`WireParameters::stev`] or the
-    /// reverse.
+    /// Fails if packets would be too large, the key cannot be read, or there are values without [`WireParameters::stev`] or
+    /// the reverse.
     pub fn settings_with_values(
         &self,
         transport: &TransportParameters,
@@ -350,8 +339,6 @@ impl WireParameters {
     }
 
     /// Returns the same settings with another key.
-    ///
-    /// # Errors
     /// Fails if packets would be too large.
     pub fn settings_with_key(
         &self,
@@ -417,8 +404,6 @@ impl WireParameters {
     }
 
     /// Returns the settings of a chunk driver with the scheme of `settings`.
-    ///
-    /// # Errors
     /// Fails if the scheme's own `probe_size` differs from [`WireParameters::probe`], which applies over reliable queue
     /// pairs.
     pub fn chunk_settings(&self, settings: &Settings) -> Result<ChunkSettings, SetError> {

@@ -6,9 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 ///
 /// It is that of the resolver, families in turn (RFC 8305, section 4). An IPv6 address may have a scope:
 /// `[fe80::1%eth0]:7000`.
-///
-/// # Errors
-/// What was found and what is expected, for a message.
+/// Errors: what was found and what is expected, for a message.
 pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     let wrong = || format!("found `{text}`, expected an address and a port, for example 10.0.0.2:7000");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -32,9 +30,7 @@ pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
 }
 
 /// Returns the address of a local interface, `fe80::1%eth0` if it is link-local, with port 0.
-///
-/// # Errors
-/// What is expected, for a message that has what was found.
+/// Errors: what is expected, for a message that has what was found.
 pub fn resolve_local(text: &str) -> Result<SocketAddr, String> {
     let wrong = || "expected an address of this machine, for example 10.0.0.1 or fe80::1%eth0".to_string();
     if let Some((ip, scope)) = text.split_once('%') {

@@ -42,8 +42,6 @@ fn wrong(key: impl Into<String>, found: impl fmt::Display, expected: impl Into<S
 
 impl Stev {
     /// Takes the values of a profile from a scheme, which has all paths then.
-    ///
-    /// # Errors
     /// Fails if the scheme has no values to carry, or some that nothing carries.
     pub(crate) fn take_values(self, scheme: &mut HostParameters) -> Result<StructuredValues, SetError> {
         let values = scheme.capabilities().stated_values();
@@ -72,7 +70,6 @@ impl Stev {
     /// Returns what each of `labels` labels carries to a peer with these addresses, one in each plane: values of its plane, drawn by
     /// `seed` if there are more.
     ///
-    /// # Errors
     /// Fails if there are too few values, or if their halves cannot be carried.
     pub fn carried(
         self,

@@ -16,7 +16,6 @@ pub struct Frame {
 /// Counts of written frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Number of frames.
     pub packets: u64,
     /// Sum of their lengths.
     pub bytes: u64,
@@ -37,7 +36,6 @@ impl Written {
 }
 
 impl Frame {
-    /// Converts a packet to a frame.
     pub fn of(packet: &CapturedPacket, wire: &Wire<'_>) -> Self {
         let head = match (packet.kind, wire.encapsulation) {
             (PacketKind::Pause, _) => ethernet::pause(packet, wire),

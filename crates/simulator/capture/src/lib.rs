@@ -16,9 +16,6 @@ use anabranch_outcome::Capture;
 use std::io::{self, Write};
 
 /// Writes `capture` as pcapng.
-///
-/// # Errors
-/// Those of `to`.
 pub fn write(capture: &Capture, wire: &Wire<'_>, to: impl Write) -> io::Result<Written> {
     let mut file = pcapng::Writer::new(to, wire.link, wire.rate_bps)?;
     let mut written = Written::default();

@@ -13,9 +13,7 @@ pub enum Encapsulation {
 /// Parameters of frames beyond the packets.
 #[derive(Clone, Copy)]
 pub struct Wire<'a> {
-    /// Encapsulation of packets.
     pub encapsulation: Encapsulation,
-    /// Name of the link.
     pub link: &'a str,
     /// Number of the sending node.
     pub from: u32,

@@ -16,7 +16,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Message between partitions.
 pub trait Message: Send {
     /// Returns the time at which it takes effect.
     fn time(&self) -> u64;
@@ -24,7 +23,6 @@ pub trait Message: Send {
 
 /// Cells with their state, which one thread runs.
 pub trait Partition: Send {
-    /// Message between partitions.
     type Message: Message;
 
     /// Returns a lower bound of the next event's time, not before the end of the last window; `u64::MAX`: no event is left.
@@ -46,20 +44,17 @@ pub trait Partition: Send {
     );
     /// Takes messages of another partition, leaving the vector empty.
     fn receive(&mut self, messages: &mut Vec<Self::Message>);
-    /// Returns the current status.
     fn status(&self) -> Status;
     /// Returns `true` if the run must stop because an invariant failed.
     fn failed(&self) -> bool;
 }
 
-/// Progress of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Simulated time reached.
     pub now: u64,
     /// Units of work done, as the model counts them.
     pub work: u64,
-    /// Items finished.
     pub finished: u64,
     /// Time of the last progress, as the model defines it.
     pub progress: u64,

@@ -182,8 +182,6 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// Reserves as many slots as the system permits, and no more than `limit` bytes of memory hold.
-    ///
-    /// # Errors
     /// Fails if there are no addresses for a few packets.
     pub(crate) fn new(attribution: Attribution, limit: Option<u64>) -> Result<Arc<Arena>, String> {
         let limit = limit.unwrap_or(u64::MAX).max(u64::from(MIN_SLOTS) * SLOT);

@@ -9,11 +9,9 @@ use crate::ids::{FlowId, HostId, PacketId, PortId, SwitchId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// The trigger is activated.
     Activated,
     /// Its processor is free: its delay begins.
     Begins,
-    /// Its delay is over.
     Fires,
 }
 
@@ -38,19 +36,41 @@ pub(crate) enum Event {
         port: PortId,
     },
     /// A pause expires; `queue` is the number of the port and class in the pauses' table.
-    PauseEnds { rank: u32, queue: u32 },
+    PauseEnds {
+        rank: u32,
+        queue: u32,
+    },
     /// A packet arrives over the link of this rank.
-    Arrival { rank: u32, packet: PacketId },
-    /// A timer that a switch scheme has set.
-    SchemeTimer { switch: SwitchId, balancer: u8, number: u32 },
+    Arrival {
+        rank: u32,
+        packet: PacketId,
+    },
+    SchemeTimer {
+        switch: SwitchId,
+        balancer: u8,
+        number: u32,
+    },
     /// A timer of a flow, at its sender or its receiver.
-    FlowTimer { host: HostId, flow: FlowId },
+    FlowTimer {
+        host: HostId,
+        flow: FlowId,
+    },
     /// A message over a scale-up network takes a step, at its sender or its receiver.
-    ScaleUp { host: HostId, flow: FlowId, step: Step },
+    ScaleUp {
+        host: HostId,
+        flow: FlowId,
+        step: Step,
+    },
     /// A trigger changes its stage, at its home.
-    Trigger { home: HostId, trigger: u32, stage: Stage },
-    /// A flow starts.
-    Start { host: HostId, flow: FlowId },
+    Trigger {
+        home: HostId,
+        trigger: u32,
+        stage: Stage,
+    },
+    Start {
+        host: HostId,
+        flow: FlowId,
+    },
 }
 
 /// Low bits of an order that hold the entity; the kind is above them.

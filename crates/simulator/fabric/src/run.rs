@@ -21,9 +21,7 @@ use std::{
 };
 
 /// Runs `setup`. Calls `observer` a few times per second of wall time, from the preparations on; `false` interrupts the run.
-///
-/// # Errors
-/// [`RunError`]. A panic on any thread is an invariant that failed.
+/// Errors: [`RunError`]. A panic on any thread is an invariant that failed.
 pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let plan = Plan::new(setup, how, &mut || observer(&Progress::default()))?;
     let caught = catch_unwind(AssertUnwindSafe(|| drive(&plan, setup, observer)));
@@ -36,9 +34,6 @@ pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool)
 }
 
 /// Checks that `setup` can be run: prepares all but the forwarding tables, which cannot fail and take long in large fabrics.
-///
-/// # Errors
-/// [`RunError`].
 pub fn check(setup: &Setup, go_on: &mut dyn FnMut() -> bool) -> Result<(), RunError> {
     // The tables come last: the preparation stops when they begin.
     let stopped = !go_on();

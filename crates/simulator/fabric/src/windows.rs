@@ -14,9 +14,7 @@ use std::sync::Arc;
 /// Runs `setup` on up to `threads` threads and returns, per thread and window, the time that its events and messages took.
 ///
 /// `clock` returns the processor time of the calling thread in nanoseconds, so that threads may share a core.
-///
-/// # Errors
-/// [`RunError`] if the run cannot be prepared or an invariant fails.
+/// Fails if the run cannot be prepared or an invariant fails.
 pub fn window_times(setup: &Setup, threads: usize, clock: fn() -> u64) -> Result<Vec<Vec<u64>>, RunError> {
     let plan = Plan::new(setup, How::on(threads), &mut || true)?;
     let (shared, arena) = (Shared::new(&plan), Arena::new(Attribution::new(&plan), None).map_err(RunError::Setup)?);

@@ -128,17 +128,11 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
 }
 
 /// Runs `setup` in the simulator on `threads` threads.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
     anabranch_backend::run(&Simulator::default(), setup, RunOptions { threads }, progress)
 }
 
 /// Runs as [`run`], with a selected mode of execution.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run_with(setup: &Setup, how: How, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
     anabranch_backend::run(&Simulator::with(how), setup, RunOptions { threads: 1 }, progress)
 }

@@ -18,7 +18,6 @@ use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 use std::time::Instant;
 
-/// Error of a case.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The scenario is invalid.
@@ -37,7 +36,6 @@ pub enum BenchError {
         found: u64,
         /// Fingerprint of the first run.
         expected: u64,
-        /// Threads of this run.
         threads: usize,
     },
 }

@@ -65,7 +65,6 @@ impl Demand {
         }
     }
 
-    /// Returns the ideal time of this kind.
     pub(crate) fn ideal_of(&self, kind: FctKind) -> f64 {
         match kind {
             FctKind::Rx => self.ideal.0,

@@ -68,13 +68,9 @@ pub struct Unreachable {
 /// Hosts without a path, with their leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreachablePair {
-    /// Sender.
     pub src: String,
-    /// Leaf of the sender.
     pub src_leaf: String,
-    /// Receiver.
     pub dst: String,
-    /// Leaf of the receiver.
     pub dst_leaf: String,
 }
 
@@ -101,7 +97,6 @@ impl Unreachable {
     }
 }
 
-/// Bounds of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// A limit per workload and metric.
@@ -118,7 +113,6 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Returns the limit of a metric over a workload.
     pub fn limit(&self, workload: &str, metric: &str) -> Option<&Limit> {
         self.limits.iter().find(|limit| limit.workload == workload && limit.metric == metric)
     }

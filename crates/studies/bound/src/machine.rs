@@ -9,7 +9,6 @@ use std::collections::BinaryHeap;
 /// A flow on a machine. Times are picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Job {
-    /// Number of its flow.
     pub(crate) flow: usize,
     /// Earliest start of the flow.
     pub(crate) start: f64,

@@ -47,14 +47,11 @@ struct Pair {
     from: NodeId,
     to: NodeId,
     bytes: f64,
-    /// Hosts of one of its flows.
     hosts: (u32, u32),
 }
 
 /// Returns the certificate for the flows `numbers`; `None` if no bytes cross links between switches.
-///
-/// # Errors
-/// The number of pairs of leaves, if it exceeds [`MAX_PAIRS`].
+/// Errors: the number of pairs of leaves, if it exceeds [`MAX_PAIRS`].
 pub(crate) fn max_flow(network: &Network<'_>, demands: &[Demand], numbers: &[usize]) -> Result<Option<MaxFlow>, usize> {
     let pairs = pairs(network, demands, numbers);
     if pairs.is_empty() {

@@ -3,10 +3,8 @@
 use super::{Filter, Metric, Scale, SeedStatistic};
 use anabranch_scenario::Place;
 
-/// Number that a paper publishes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
-    /// Single number.
     Number(f64),
     /// Range, from and to.
     Range(f64, f64),
@@ -25,18 +23,14 @@ pub enum Take {
     Every,
     /// Group with the largest effect ("up to").
     Largest,
-    /// Mean over the groups.
     Mean,
 }
 
 /// Reduction of several values of a key to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
-    /// Maximum.
     Max,
-    /// Minimum.
     Min,
-    /// Mean.
     Mean,
     /// Maximum over minimum, minus one.
     Spread,
@@ -45,9 +39,7 @@ pub enum Reduce {
 /// Preferred direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// Lower is better.
     Lower,
-    /// Higher is better.
     Higher,
 }
 
@@ -66,14 +58,12 @@ impl Operand {
     }
 }
 
-/// Rule of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClaimKind {
     /// A over B, minus one, in per cent.
     Change(Operand, Operand, Published),
     /// Factor by which A is better than B.
     Factor(Operand, Operand, Published),
-    /// Value of A.
     Value(Operand, Published),
     /// Equality of A and B, within the tolerance.
     Equal(Operand, Operand),
@@ -90,19 +80,13 @@ pub enum ClaimKind {
 pub struct Claim {
     /// Name, unique within the paper.
     pub id: String,
-    /// Figure that the claim refers to.
     pub figure: Option<String>,
-    /// Section that contains the claim.
     pub section: Option<String>,
     /// The claim in one sentence, paraphrased.
     pub says: String,
-    /// Studies that the claim is judged by.
     pub studies: Vec<String>,
-    /// Studies for the quick scale.
     pub quick_studies: Vec<String>,
-    /// Metric that the claim refers to.
     pub metric: Metric,
-    /// Rule.
     pub kind: ClaimKind,
     /// Part of the studies that the claim refers to.
     pub filter: Filter,
@@ -114,7 +98,6 @@ pub struct Claim {
     pub each: Vec<String>,
     /// Combination of the groups.
     pub take: Take,
-    /// Statistic over the seeds.
     pub across: SeedStatistic,
     /// Tolerance as a share: of the published number, or of the other side for equal and level.
     pub tolerance: f64,

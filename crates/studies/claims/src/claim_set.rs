@@ -14,7 +14,6 @@ use std::{collections::BTreeMap, path::Path};
 pub struct Paper {
     /// Name in the command, and of the folder with its files.
     pub name: &'static str,
-    /// Title for readers.
     pub title: &'static str,
 }
 
@@ -38,11 +37,8 @@ pub struct ClaimSet {
     pub paper: Paper,
     /// Names for values in tables and figures.
     pub names: BTreeMap<String, String>,
-    /// Studies that are run.
     pub studies: Vec<Study>,
-    /// Figures of the paper.
     pub figures: Vec<Figure>,
-    /// Claims of the paper.
     pub claims: Vec<Claim>,
     /// Readings of the paper that are not ours.
     pub readings: Vec<Reading>,
@@ -68,9 +64,7 @@ impl ClaimSet {
     }
 
     /// Returns the claim set of `paper`, from the files in its subfolder of `folder`.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first error in them, or if one cannot be read.
+    /// Errors: [`ScenarioError`] of the first error in them, or if one cannot be read.
     pub fn in_folder(paper: Paper, folder: &Path) -> Result<Self, ScenarioError> {
         let entries = std::fs::read_dir(folder.join(paper.name)).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -160,12 +154,10 @@ impl ClaimSet {
         Ok(())
     }
 
-    /// Returns a study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
     }
 
-    /// Returns the readings of a claim.
     pub(crate) fn readings_of<'c>(&'c self, claim: &'c Claim) -> impl Iterator<Item = &'c Reading> {
         claim.readings.iter().filter_map(|id| self.readings.iter().find(|reading| reading.id == *id))
     }
@@ -177,9 +169,7 @@ impl ClaimSet {
 }
 
 /// Returns each [`ClaimSet`] of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
-///
-/// # Errors
-/// Returns an error if there is no such paper or folder, or if a file is invalid.
+/// Fails if there is no such paper or folder, or if a file is invalid.
 pub fn claim_sets(name: &str, folder: Option<&Path>) -> Result<Vec<ClaimSet>, ScenarioError> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(ScenarioError::new(format!("--claims: {} is no directory", folder.display()))

@@ -15,9 +15,7 @@ const END: &str = "<!-- end -->";
 /// Page with its blocks regenerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Path of the page.
     pub path: PathBuf,
-    /// Current text.
     pub found: String,
     /// Text from the stored rows.
     pub required: String,
@@ -37,9 +35,7 @@ impl Page {
 }
 
 /// Returns every page of docs/ and claims/ with such blocks in the repository at `root`, README included.
-///
-/// # Errors
-/// Returns an error if a block names an unknown item or has no end, or if stored rows cannot be read.
+/// Fails if a block names an unknown item or has no end, or if stored rows cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     let mut paths = vec![root.join("README.md")];
     let within =

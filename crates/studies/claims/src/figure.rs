@@ -12,11 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Figure with its results.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The figure to draw.
     pub figure: ClaimFigure,
     /// Tables in Markdown, each with a heading if there are several.
     pub tables: String,
-    /// Rows as CSV.
     pub csv: String,
     /// Minimum and maximum number of seeds of a mark.
     pub seeds: Option<(usize, usize)>,

@@ -15,9 +15,7 @@ use std::collections::BTreeMap;
 /// Claim with its results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// Verdict.
     pub verdict: Verdict,
-    /// Published number as text.
     pub published: String,
     /// Our result as text.
     pub ours: String,

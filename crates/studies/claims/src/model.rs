@@ -83,7 +83,6 @@ pub struct Study {
 /// Limits of a study's flows that are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StudyBound {
-    /// None.
     #[default]
     No,
     /// Bounds of links, and of the links of a leaf or group together: milliseconds.
@@ -109,10 +108,8 @@ impl Study {
     }
 }
 
-/// Kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureKind {
-    /// Groups of bars.
     Bars,
     /// One line per series over numbers.
     Lines,
@@ -127,7 +124,6 @@ pub enum FigureKind {
 pub struct Target {
     /// Position in the figure, by dimension.
     pub at: Filter,
-    /// Published number.
     pub value: f64,
 }
 
@@ -136,13 +132,11 @@ pub struct Target {
 pub struct Figure {
     /// Name in the command and the docs.
     pub id: String,
-    /// Title.
     pub title: String,
     /// Studies that the figure is drawn from.
     pub studies: Vec<String>,
     /// Bars, lines or a distribution.
     pub kind: FigureKind,
-    /// Metrics that are drawn.
     pub metrics: Vec<Metric>,
     /// Dimension along x.
     pub x: String,
@@ -152,13 +146,10 @@ pub struct Figure {
     pub panel: Option<String>,
     /// Part of the studies that is drawn.
     pub filter: Filter,
-    /// Title of the x axis.
     pub x_title: Option<String>,
-    /// Title of the y axis.
     pub y_title: Option<String>,
     /// `true` if y is logarithmic.
     pub log: bool,
-    /// Statistic over the seeds.
     pub across: SeedStatistic,
     /// Scheme that all values are divided by.
     pub relative_to: Option<String>,
@@ -183,7 +174,6 @@ impl Figure {
 /// Statistic over several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedStatistic {
-    /// Mean.
     #[default]
     Mean,
     /// Median, for metrics with outliers among the seeds.

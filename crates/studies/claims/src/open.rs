@@ -7,7 +7,6 @@ use anabranch_scenario::Place;
 pub struct Reading {
     /// Name, unique within the paper.
     pub id: String,
-    /// Section of the sentence.
     pub section: Option<String>,
     /// The sentence, and how it is read.
     pub why: String,

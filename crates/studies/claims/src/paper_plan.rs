@@ -9,36 +9,27 @@ use std::collections::BTreeMap;
 
 /// Claim set of a paper at a scale, limited to the selected claims and figures.
 pub struct PaperPlan {
-    /// Claim set of the paper.
     pub claim_set: ClaimSet,
-    /// Scale of the studies.
     pub scale: Scale,
     /// Plans of the studies at the scale.
     pub plans: BTreeMap<String, StudyPlan>,
     pub(crate) required: BTreeMap<String, RequiredMetrics>,
-    /// Selected claims.
     pub claims: Vec<Claim>,
-    /// Selected figures.
     pub figures: Vec<Figure>,
     /// Number of settings tried of which this plan is one; 0 for the settings of the claim files.
     pub tries: u64,
 }
 
-/// Results of a paper.
 pub struct PaperResult {
-    /// Paper name.
     pub paper: &'static str,
     /// Claims with their verdicts.
     pub claims: Vec<(Claim, Judged)>,
     /// Figures; `None` if no run of a figure has finished.
     pub figures: Vec<(Figure, Option<Shown>)>,
-    /// Rows of its studies.
     pub rows: BTreeMap<String, Rows>,
 }
 
-/// Outcome of a reproduction.
 pub struct ReproductionOutcome {
-    /// Results per paper.
     pub papers: Vec<PaperResult>,
     /// Total number of runs.
     pub runs: usize,
@@ -46,7 +37,6 @@ pub struct ReproductionOutcome {
     pub reused: usize,
     /// Failed runs: name and error.
     pub failed: Vec<(String, String)>,
-    /// Number of missing runs.
     pub missing: usize,
     /// `true` if the reproduction was interrupted.
     pub interrupted: bool,

@@ -15,12 +15,9 @@ use anabranch_study::sweep::{flatten, variants};
 use anabranch_units::Bytes;
 use std::collections::BTreeMap;
 
-/// Claim file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Name for messages.
     pub name: String,
-    /// Content of the file.
     pub text: String,
 }
 

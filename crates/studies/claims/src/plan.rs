@@ -8,11 +8,8 @@ use std::collections::BTreeSet;
 
 /// Plan of a study at a scale, with every key and value checked.
 pub struct StudyPlan {
-    /// Study that is planned.
     pub study: Study,
-    /// Runs of the study.
     pub sweep: Sweep,
-    /// Names of its workloads.
     pub workloads: Vec<String>,
     /// `true` if flows arrive at random, so that a run has a sample of them.
     pub is_sample: bool,
@@ -27,9 +24,7 @@ pub(crate) fn at<'c>(coordinate: &'c [(String, String)], dimension: &str) -> Opt
 
 impl StudyPlan {
     /// Plans `study` at `scale`; `None` if the study excludes that scale.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] if its scenario does not exist, or a key, value, scheme or variant is wrong.
+    /// Fails if its scenario does not exist, or a key, value, scheme or variant is wrong.
     pub fn new(study: &Study, scale: Scale) -> Result<Option<Self>, ScenarioError> {
         let placed = |error: ScenarioError| {
             let remedy = error.remedy().map(str::to_string);
@@ -95,7 +90,6 @@ impl StudyPlan {
         words.join(", ")
     }
 
-    /// Returns the names of its dimensions.
     pub fn dimensions(&self) -> Vec<String> {
         let keys = self.sweep.plan.axes.iter().map(|axis| axis.key.clone());
         ["study".to_string()].into_iter().chain(keys).chain(["workload".into(), "bin".into()]).collect()

@@ -51,12 +51,10 @@ pub struct Row {
     pub values: Vec<Option<f64>>,
 }
 
-/// Rows of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     /// Swept keys.
     pub keys: Vec<String>,
-    /// Names of the metrics.
     pub metrics: Vec<String>,
     /// One row per run, workload and bin.
     pub rows: Vec<Row>,
@@ -174,13 +172,11 @@ impl Rows {
         self.rows.iter().filter(fits).filter_map(|row| Some((row.seed, row.values[place]?))).collect()
     }
 
-    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         let is_run = |row: &&Row| row.scheme != BOUND && row.scheme != REFERENCE;
         self.rows.iter().filter(is_run).map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
     }
 
-    /// Returns the commits of its rows.
     pub fn commits(&self) -> BTreeSet<&str> {
         self.rows.iter().map(|row| row.commit.as_str()).collect()
     }

@@ -25,18 +25,14 @@ use std::{
 pub struct Reproduction {
     /// Papers with their selected claims.
     pub paper_plans: Vec<PaperPlan>,
-    /// Scale of the studies.
     pub scale: Scale,
     /// Every run once: shelf, study, number in its sweep.
     runs: Vec<(usize, String, usize)>,
 }
 
-/// Settings of a reproduction.
 #[derive(Clone, Copy, Debug)]
 pub struct ReproductionSettings {
-    /// Number of threads.
     pub threads: usize,
-    /// Runs that are repeated.
     pub again: Again,
     /// `true` if finished runs of other commits count.
     pub any_commit: bool,
@@ -101,8 +97,7 @@ impl Reproduction {
     /// Selects from `claim_sets` at `scale`: all, only those of one `figure` (or claim), or only those that need no
     /// studies besides `only`.
     ///
-    /// # Errors
-    /// Returns an error if a claim set is invalid, or if there is no such figure or study.
+    /// Fails if a claim set is invalid, or if there is no such figure or study.
     pub fn new(
         claim_sets: Vec<ClaimSet>,
         scale: Scale,
@@ -179,7 +174,6 @@ impl Reproduction {
         &self.paper_plans[at].plans[id]
     }
 
-    /// Returns the number of runs.
     pub fn total(&self) -> usize {
         self.runs.len()
     }
@@ -223,8 +217,7 @@ impl Reproduction {
     /// Executes the missing runs in the store `directory`, then writes verdicts and figures of all finished runs into
     /// `directory/reproduce`. A failed run is stored with its error and does not stop the others.
     ///
-    /// # Errors
-    /// If something cannot be run at all (reported before any run starts), or if the results cannot be written.
+    /// Fails if something cannot be run at all (reported before any run starts), or if the results cannot be written.
     pub fn execute(
         &self,
         directory: &Path,

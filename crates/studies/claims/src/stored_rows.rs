@@ -17,12 +17,9 @@ pub struct StoredRows {
     costs: BTreeMap<(String, &'static str), (usize, f64)>,
 }
 
-/// Cost of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Paper name.
     pub paper: &'static str,
-    /// Study name.
     pub study: String,
     /// Number of runs that no earlier study contains.
     pub runs: usize,
@@ -73,7 +70,6 @@ impl StoredRows {
         Ok(stored_rows)
     }
 
-    /// Returns the rows of a study at a scale.
     pub fn rows(&self, study: &str, scale: Scale) -> Option<&Rows> {
         self.rows.get(&(study.to_string(), scale.word()))
     }

@@ -22,7 +22,6 @@ pub struct Detail {
     pub interval: Option<(f64, f64)>,
     /// `true` if the effect is significant after Holm's correction; `None` if it is not tested.
     pub significant: Option<bool>,
-    /// Number of seeds.
     pub seeds: usize,
 }
 

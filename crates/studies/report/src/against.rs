@@ -37,9 +37,7 @@ pub struct ChangeRow {
     pub workload: String,
     /// Load balancer.
     pub scheme: String,
-    /// Metric.
     pub metric: &'static str,
-    /// Its unit.
     pub unit: &'static str,
     /// Mean over the common seeds, earlier.
     pub before: Option<f64>,
@@ -51,7 +49,6 @@ pub struct ChangeRow {
     pub difference_ci95_low: Option<f64>,
     /// Upper end.
     pub difference_ci95_high: Option<f64>,
-    /// Number of common seeds.
     pub seeds: usize,
     /// Verdict, after Holm's correction over the schemes.
     pub change: Change,

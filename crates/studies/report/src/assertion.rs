@@ -59,9 +59,7 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, MetricError> {
 
 impl Assertion {
     /// Reads an assertion about a comparison of `schemes` on `workloads`.
-    ///
-    /// # Errors
-    /// [`MetricError`] if it is no comparison of two sides, or names a scheme, workload or metric that does not exist.
+    /// Fails if it is no comparison of two sides, or names a scheme, workload or metric that does not exist.
     pub fn parse(text: &str, schemes: &[String], workloads: &[String]) -> Result<Self, MetricError> {
         let found = OPERATORS
             .iter()
@@ -80,9 +78,6 @@ impl Assertion {
 
     /// Checks it by the comparison of `runs`, each with its directory. A side with unfinished flows, without a value, or
     /// with a metric that was not measured is unknown.
-    ///
-    /// # Errors
-    /// [`ReportError`] if rows cannot be read.
     pub fn check(&self, comparison: &Comparison, runs: &[(Summary, PathBuf)]) -> Result<Checked, ReportError> {
         let sides = [&self.left, &self.right];
         let is_for_each = sides.iter().any(|side| side.of.as_ref().is_some_and(|of| of.scheme.is_none()));

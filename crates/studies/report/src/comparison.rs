@@ -27,7 +27,6 @@ enum Source {
 }
 
 impl Metric {
-    /// Returns the metric of this name.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
@@ -81,7 +80,6 @@ macro_rules! all_metrics {
         /// Names of the metrics that are counted per flow.
         pub const FLOW_METRICS: &[&str] = &[$(stringify!($name),)*];
 
-        /// Every metric of a comparison.
         pub const METRICS: &[Metric] = &[
             flows("fct_mean", "FCT, mean", "us", |f| f.fct_us.mean),
             flows("fct_p50", "FCT, median", "us", |f| f.fct_us.p50),
@@ -200,7 +198,6 @@ pub struct Coverage {
 /// A comparison of schemes over the same flows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Name of the scenario.
     pub scenario: String,
     /// The load balancer that the others are compared with.
     pub baseline: String,
@@ -221,7 +218,6 @@ pub struct Comparison {
     pub compared_seeds: Vec<u64>,
     /// Metric on which the schemes are ranked, per workload.
     pub main_metrics: BTreeMap<String, &'static str>,
-    /// Names of the measured workloads.
     pub measured: Vec<String>,
     /// `true` if every pair has the same differences at every seed: more seeds add no information.
     pub seeds_change_nothing: bool,

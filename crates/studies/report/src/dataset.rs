@@ -173,7 +173,6 @@ impl Load {
             Load::EvenSplit => "bytes_over_even_split",
         }
     }
-    /// Formats a value.
     pub(crate) fn text(self, value: f64) -> String {
         match self {
             Load::Window | Load::Run => format!("{} %", significant_digits(value * 100.0, 3)),

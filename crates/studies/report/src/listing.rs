@@ -22,21 +22,15 @@ const MAX_DEPTH: usize = 8;
 pub struct Listed {
     /// Its path from the directory that was searched; `.` for that directory itself.
     pub path: PathBuf,
-    /// Kind of its results.
     pub kind: ResultKind,
-    /// Name of the scenario.
     pub scenario: String,
     /// Load balancers.
     pub schemes: Vec<String>,
-    /// Seeds.
     pub seeds: Vec<u64>,
     /// `finished`, or how many runs ended how, or how many are missing.
     pub status: String,
-    /// Version that wrote it.
     pub version: String,
-    /// Commit of that build.
     pub commit: String,
-    /// Backend.
     pub backend: String,
     /// The result in a sentence; empty where none can be stated.
     pub headline: String,
@@ -54,9 +48,7 @@ pub struct Listing {
 }
 
 /// Finds the result directories at and below `dir`. The runs within a comparison or sweep are part of it.
-///
-/// # Errors
-/// [`ReportError`] if `dir` cannot be read. A damaged directory below it is listed as such.
+/// Fails if `dir` cannot be read. A damaged directory below it is listed as such.
 pub fn list_results(dir: &Path) -> Result<Listing, ReportError> {
     let mut listing = Listing::default();
     fs::read_dir(dir).map_err(|error| ReportError::file(dir, error))?;
@@ -141,9 +133,6 @@ fn headline(manifest: &Manifest, runs: &[Summary]) -> String {
 }
 
 /// Returns the page that shows all of `listing`; links lead from `dir`.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be drawn.
 pub fn index_page(dir: &Path, listing: &Listing) -> Result<String, ReportError> {
     let row = |of: &Listed| {
         let link = of.path.join(PAGE).to_string_lossy().replace('\\', "/");

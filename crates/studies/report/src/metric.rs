@@ -11,7 +11,6 @@ use anabranch_units::Rate;
 use run_data::{Pick, take};
 use std::fmt;
 
-/// Metric that counts finished flows.
 const FLOW_COUNT: &str = "flows";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +54,6 @@ enum Kind {
     Two(Box<Metric>, char, Box<Metric>),
 }
 
-/// Metric of a run.
 #[derive(Clone, Debug)]
 pub struct Metric {
     text: String,
@@ -68,10 +66,8 @@ impl PartialEq for Metric {
     }
 }
 
-/// Error for a text that is not a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricError {
-    /// Description of the error.
     pub message: String,
     /// Most similar valid name.
     pub nearest: Option<String>,
@@ -120,7 +116,6 @@ const DIRECTIONS: &[&str] = &["up", "down", "flat"];
 const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
 
 impl Metric {
-    /// Parses a metric.
     pub fn read(text: &str) -> Result<Self, MetricError> {
         let text = text.trim();
         let signs: Vec<&str> = text.split(' ').filter(|word| matches!(*word, "/" | "+" | "-")).collect();
@@ -219,7 +214,6 @@ impl Metric {
         }
     }
 
-    /// Returns the metric that counts the finished flows.
     pub fn flow_count() -> Self {
         Metric { text: FLOW_COUNT.to_string(), kind: Kind::Count }
     }
@@ -269,9 +263,7 @@ impl Metric {
     }
 
     /// Returns the distribution of a column over links, `links.COLUMN` or `links.COLUMN[FILTERS]`, as shares and metrics.
-    ///
-    /// # Errors
-    /// [`MetricError`] for an unknown column or filter.
+    /// Errors: [`MetricError`] for an unknown column or filter.
     pub fn distribution_over_links(text: &str) -> Result<Vec<(f64, Metric)>, MetricError> {
         let (column, filters) = text.split_once('[').map_or((text, String::new()), |(c, f)| (c, format!("[{f}")));
         let shares = Metric::distribution("slowdown").into_iter().map(|(share, _)| share);

@@ -12,9 +12,7 @@ use anabranch_results::{
 use std::path::{Path, PathBuf};
 
 /// Returns the comparison of the summaries in `dir`; `None` for a single run's directory.
-///
-/// # Errors
-/// [`ReportError`] if `dir` contains no results or they cannot be read.
+/// Fails if `dir` contains no results or they cannot be read.
 pub fn read_comparison(dir: &Path) -> Result<Option<Comparison>, ReportError> {
     Ok(compared(dir, &Dataset::read(dir)?))
 }
@@ -34,16 +32,12 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
 
 /// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.
 ///
-/// # Errors
-/// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read first.
+/// Fails if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read first.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
     report_styled(dir, FigureStyle::Page, false).map(|drawn| drawn.page)
 }
 
 /// Draws as [`report`] a run that this process has just written to `dir`, whose series `sums` are: their rows are not read.
-///
-/// # Errors
-/// As [`report`].
 pub fn report_run(dir: &Path, sums: &SeriesSums) -> Result<PathBuf, ReportError> {
     draw(dir, FigureStyle::Page, false, Some(sums)).map(|(page, _)| page)
 }
@@ -53,10 +47,8 @@ pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
     report_styled(dir, FigureStyle::Page, true).map(|drawn| drawn.page)
 }
 
-/// What was drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redrawn {
-    /// The page.
     pub page: PathBuf,
     /// Directories of the figures of the style, none for [`FigureStyle::Page`].
     pub folders: Vec<PathBuf>,
@@ -67,9 +59,7 @@ pub struct Redrawn {
 /// Draws as [`report`], and the same figures once more for `style`. `pooled`: as [`report_pooled`].
 ///
 /// Figures of a style stay until the results change.
-///
-/// # Errors
-/// As [`report`], and if `dir` has the two sides of a comparison of backends, whose page has no figures.
+/// Fails as [`report`], and if `dir` has the two sides of a comparison of backends, whose page has no figures.
 pub fn report_styled(dir: &Path, style: FigureStyle, pooled: bool) -> Result<Redrawn, ReportError> {
     let drawn = draw(dir, style, pooled, None)?;
     let folders = if drawn.1 == 0 { &[] } else { style.layouts() };

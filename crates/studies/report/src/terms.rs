@@ -8,15 +8,12 @@ use anabranch_results::{ColumnKind, Summary, TABLES};
 pub struct Term {
     /// Its name, in `summary.json` with the names of the objects around it: `slowdown_p99`, `flows.finished`.
     pub name: String,
-    /// Where it is.
     pub place: String,
     /// Its unit; empty if it has none.
     pub unit: String,
-    /// Its meaning.
     pub meaning: String,
 }
 
-/// Place of metrics.
 pub const METRIC: &str = "metric of comparisons and sweeps";
 
 /// Returns every metric, column and key, metrics first.

@@ -5,7 +5,6 @@ use anabranch_results::{RunStatus, list, significant_digits, significant_digits_
 use anabranch_statistics::{MIN_PAIRS, Method, Sequential, about_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Legend of intervals.
 pub(crate) const INTERVAL: &str = "± half of the 95 % confidence interval (−/+ to its ends where they differ)";
 
 /// Formats a confidence interval as `95 % CI 3.15 to 3.27`.

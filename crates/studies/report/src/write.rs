@@ -10,8 +10,7 @@ use std::path::Path;
 
 /// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs`, the finished ones of the plan in `dir`.
 ///
-/// # Errors
-/// [`ReportError`] if there is no plan, or a file cannot be written, or exists and no manifest lists it.
+/// Fails if there is no plan, or a file cannot be written, or exists and no manifest lists it.
 pub fn write_comparison(
     dir: &Path,
     runs: &[Summary],

@@ -15,7 +15,6 @@ use std::{
 /// A file operation that is about to run.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'o> {
-    /// Creates a directory.
     MakeDirectory(&'o Path),
     /// Creates an empty file that must not exist.
     Create(&'o Path),
@@ -31,7 +30,6 @@ pub enum Operation<'o> {
     MakeLink(&'o Path, &'o Path),
     /// Gives a file a second name: its name, the second.
     Share(&'o Path, &'o Path),
-    /// Removes a file.
     RemoveFile(&'o Path),
     /// Removes an empty directory.
     RemoveDirectory(&'o Path),

@@ -21,15 +21,11 @@ pub enum ReportError {
         path: PathBuf,
         /// The unexpected content.
         found: String,
-        /// Remedy.
         remedy: String,
     },
     /// The directory contains no results.
     #[error("{} has no results: found neither `summary.json` of a run nor `runs` of a comparison; give the --out directory of run, compare or sweep", path.display())]
-    NoResults {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoResults { path: PathBuf },
     /// A figure or page could not be drawn (a bug in this crate).
     #[error("{what}: {message}")]
     Drawing {

@@ -4,17 +4,12 @@ use crate::{FileEntry, LIMITS, Limits, OutputDir, ReportError, Staging, disk, re
 use std::path::Path;
 
 /// Reads the limits in `dir`; `None` if there are none.
-///
-/// # Errors
-/// [`ReportError`] if the file cannot be read.
 pub fn read_limits(dir: &Path) -> Result<Option<Limits>, ReportError> {
     read_json(&dir.join(LIMITS))
 }
 
 /// Writes them into `dir`, and lists the file in its manifest.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
+/// Fails if it cannot be written, or exists and no manifest lists it.
 pub fn write_limits(limits: &Limits, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::open(dir)?)?;
     let mut manifest = staging.target().manifest().cloned().unwrap_or_default();
@@ -29,17 +24,11 @@ pub fn write_limits(limits: &Limits, dir: &Path) -> Result<(), ReportError> {
 }
 
 /// Reads the limits in a file of a store; `None` if it does not exist.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be read.
 pub fn read_limits_file(path: &Path) -> Result<Option<Limits>, ReportError> {
     read_json(path)
 }
 
 /// Writes them to a file of a store, whole or not at all.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be written.
 pub fn write_limits_file(limits: &Limits, path: &Path) -> Result<(), ReportError> {
     let failed = |error| ReportError::file(path, error);
     disk::make_directories(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;

@@ -9,11 +9,9 @@ pub struct LimitRow {
     pub seed: u64,
     /// Name of the workload; `all`: all measured workloads.
     pub workload: String,
-    /// Name of the metric.
     pub metric: String,
     /// Value that no load balancer falls below; `None`: no bound of this metric is known.
     pub bound: Option<f64>,
-    /// Cause of the limit.
     pub by: Option<String>,
     /// Value of the reference; `None`: it was not run, or flows did not finish.
     pub reference: Option<f64>,
@@ -24,7 +22,6 @@ pub struct LimitRow {
 pub struct Limits {
     /// A row per seed, workload and metric.
     pub rows: Vec<LimitRow>,
-    /// Description of the reference.
     pub reference: String,
     /// Reasons why bounds are looser than they could be.
     pub loose: Vec<String>,

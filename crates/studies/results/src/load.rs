@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Offered payload relative to the capacity of some links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferedLoad {
-    /// Description of the links.
     pub links: String,
     /// Offered payload over the capacity of the links, while flows start.
     pub load: f64,

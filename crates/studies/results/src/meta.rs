@@ -39,22 +39,18 @@ impl FctKind {
 /// Name of a workload, and whether it is measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadMeta {
-    /// Name.
     pub name: String,
     /// `true` if its flows enter the statistics over all workloads.
     pub measured: bool,
     /// `true` if the completion of the whole is its result: a collective, rounds of training, flows that wait for others.
     pub is_job: bool,
-    /// The collective that its flows are.
     pub collective: Option<CollectiveMeta>,
 }
 
 /// A collective as NCCL measures it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectiveMeta {
-    /// Name of the algorithm.
     pub name: String,
-    /// Number of ranks.
     pub ranks: usize,
     /// Bytes of a rank's buffer; `None` where the messages are not those of a buffer.
     pub bytes: Option<u64>,
@@ -73,7 +69,6 @@ impl CollectiveMeta {
     }
 }
 
-/// A fault of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkFault {
     /// Sending node of the directed link.
@@ -101,19 +96,14 @@ impl LinkFault {
 /// Properties of a run that its rows do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct RunMeta {
-    /// Name of the scenario.
     pub scenario: String,
     /// The load balancer, as the user named it.
     pub scheme: String,
-    /// The seed.
     pub seed: u64,
     /// Backend: `sim`, `testbed`.
     pub backend: String,
-    /// Threads of the simulation.
     pub threads: usize,
-    /// Version of the project.
     pub version: String,
-    /// Commit of the build.
     pub commit: String,
     /// Completion time that the statistics are over.
     pub fct_kind: FctKind,

@@ -63,9 +63,6 @@ pub struct OutputDir {
 
 impl OutputDir {
     /// Opens the directory, which need not exist.
-    ///
-    /// # Errors
-    /// [`ReportError`] if its manifest is damaged or not a manifest of results.
     pub fn open(path: &Path) -> Result<Self, ReportError> {
         OutputDir::keeping(path, Inputs::default())
     }
@@ -76,9 +73,6 @@ impl OutputDir {
     }
 
     /// Opens a directory and applies `check`, again whenever another process has changed the manifest in the meantime.
-    ///
-    /// # Errors
-    /// Those of `open` and `check`.
     pub fn settled<T, E>(
         open: impl Fn() -> Result<OutputDir, E>,
         check: impl Fn(&OutputDir) -> Result<T, E>,
@@ -99,12 +93,10 @@ impl OutputDir {
         self
     }
 
-    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the manifest of the directory.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
@@ -115,9 +107,6 @@ impl OutputDir {
     }
 
     /// Checks that files or directories of these names may be created, replaced or removed.
-    ///
-    /// # Errors
-    /// [`ReportError`] that names the obstacle.
     pub fn admit<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<(), ReportError> {
         names.into_iter().try_for_each(|name| self.admit_one(name))
     }
@@ -159,9 +148,6 @@ impl OutputDir {
     }
 
     /// Checks that the directory `name` below this one and those above it, if they exist, are real directories.
-    ///
-    /// # Errors
-    /// As [`OutputDir::admit`].
     pub fn admit_folder(&self, name: &Path) -> Result<(), ReportError> {
         for above in name.ancestors().filter(|above| !above.as_os_str().is_empty()) {
             let path = self.path.join(above);
@@ -189,9 +175,6 @@ impl OutputDir {
     }
 
     /// Checks that a run, a comparison or a sweep may write the files `own`, tables, pages and figures here.
-    ///
-    /// # Errors
-    /// As [`OutputDir::admit`].
     pub fn admit_results(&self, own: &[&str]) -> Result<(), ReportError> {
         let mut names = result_names(own);
         let figures = self.path.join("figures");
@@ -232,9 +215,6 @@ pub struct OutputFile {
 impl OutputFile {
     /// Checks that `path` does not exist, or is a plain file and `replace` is set. An input is never written, nor a
     /// file that the results in its directory list.
-    ///
-    /// # Errors
-    /// [`ReportError`] that names the obstacle.
     pub fn new(path: &Path, replace: bool, inputs: &Inputs) -> Result<Self, ReportError> {
         let refused = |found: String, remedy: &str| Err(ReportError::content(path, found, remedy));
         if let Some(input) = inputs.find(path) {
@@ -268,15 +248,12 @@ impl OutputFile {
         Ok(OutputFile { path: path.to_path_buf(), replace })
     }
 
-    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes a hidden file beside the target, which [`PendingFile::publish`] renames.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be written; no file is left in that case.
+    /// Fails if it cannot be written; no file is left in that case.
     pub fn write<T>(&self, fill: impl FnOnce(&mut NewFile) -> io::Result<T>) -> Result<(PendingFile, T), ReportError> {
         let failed = |error: io::Error| ReportError::file(&self.path, error);
         let (hidden, mut file) = self.hidden().map_err(failed)?;
@@ -286,9 +263,6 @@ impl OutputFile {
     }
 
     /// Opens the file for a program that writes it while others may read it.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be created.
     pub fn open(&self) -> Result<fs::File, ReportError> {
         let failed = |error| ReportError::file(&self.path, error);
         if self.replace {
@@ -330,9 +304,7 @@ impl PendingFile {
     }
 
     /// Renames the file to its target.
-    ///
-    /// # Errors
-    /// [`ReportError`] if a file was created at the target in the meantime, or it cannot be renamed.
+    /// Fails if a file was created at the target in the meantime, or it cannot be renamed.
     pub fn publish(mut self) -> Result<(), ReportError> {
         let OutputFile { path, replace } = self.to.clone();
         OutputFile::new(&path, replace, &Inputs::default())?;

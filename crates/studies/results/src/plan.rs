@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// A key with its values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// The key of the scenario.
     pub key: String,
     /// Values, as on the command line.
     pub values: Vec<String>,
@@ -58,14 +57,11 @@ impl Axis {
     }
 }
 
-/// One run of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
-    /// Index of the point.
     pub point: usize,
     /// Index of the load balancer or variant in [`Plan::entries`].
     pub entry: usize,
-    /// Seed.
     pub seed: u64,
     /// Index of the backend in [`Plan::backends`].
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -74,14 +70,10 @@ pub struct PlannedRun {
     pub run: String,
 }
 
-/// Plan of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Name of the scenario.
     pub name: String,
-    /// Version of the project.
     pub version: String,
-    /// Commit of the build.
     pub commit: String,
     /// The scenario with all defaults, as TOML, before any key is set.
     pub scenario: String,
@@ -103,7 +95,6 @@ pub struct Plan {
     /// `true` for one run that is shown by itself, not compared.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_run: bool,
-    /// The seeds.
     pub seeds: Vec<u64>,
     /// Plan by which a comparison adds seeds until its differences are decided; absent if their number is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +120,6 @@ impl Plan {
         values.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the number of points.
     pub fn points(&self) -> usize {
         match self.zip {
             true => self.axes.first().map_or(1, |axis| axis.values.len()),
@@ -202,9 +192,6 @@ impl Plan {
     }
 
     /// Reads the plan in `dir`; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         read_json(&dir.join(PLAN)).map_err(|error| match error {
             ReportError::Content { path, found, .. } => {

@@ -9,9 +9,6 @@ use std::{
 
 /// Reads the summary of a finished run in `dir`; `None` if there is none. It is written last: all files of the run are
 /// then complete.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be read.
 pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
     read_json(&dir.join(SUMMARY))
 }
@@ -21,7 +18,6 @@ pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
 pub struct RunPlace {
     /// Its name: `prime/seed1` in a comparison, its hash in a sweep.
     pub name: String,
-    /// Its directory.
     pub path: PathBuf,
     /// Load balancer or variant of a comparison.
     pub entry: Option<String>,
@@ -35,9 +31,6 @@ impl RunPlace {
 }
 
 /// Returns the finished runs in the directory of a run, comparison or sweep.
-///
-/// # Errors
-/// [`ReportError`] if a directory cannot be read.
 pub fn finished_runs(dir: &Path) -> Result<Vec<RunPlace>, ReportError> {
     let mut runs = runs_of(dir)?;
     runs.retain(RunPlace::is_finished);
@@ -45,9 +38,6 @@ pub fn finished_runs(dir: &Path) -> Result<Vec<RunPlace>, ReportError> {
 }
 
 /// Reads the summaries of the finished runs with their directories, under the load balancer or variant of a comparison.
-///
-/// # Errors
-/// [`ReportError`] if one cannot be read.
 pub fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
     let mut runs = vec![];
     for run in finished_runs(dir)? {

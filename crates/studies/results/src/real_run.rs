@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of faults and pairs of hosts that a sentence names.
 const NAMED: usize = 3;
 
-/// A fault of a run of real packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultSummary {
     /// Number in the scenario, from 1; null if the fault is from a flow file.

@@ -65,7 +65,6 @@ impl Staging {
         &self.target
     }
 
-    /// Writes a file by `fill`.
     pub fn write<E>(&mut self, name: &str, fill: impl FnOnce(&mut NewFile) -> Result<(), E>) -> Result<(), ReportError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -77,9 +76,6 @@ impl Staging {
     }
 
     /// Writes a whole file.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be written.
     pub fn write_all(&mut self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), ReportError> {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }

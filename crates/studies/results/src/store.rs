@@ -46,8 +46,7 @@ pub fn study_files() -> Vec<&'static str> {
 /// Writes the plan of a comparison or sweep into `dir`, with a manifest that makes it a directory of results. Tables and
 /// figures of a plan over other keys are removed; runs stay.
 ///
-/// # Errors
-/// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
+/// Fails if it cannot be written, or exists and no manifest lists it.
 pub fn write_plan(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::keeping(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
@@ -77,9 +76,6 @@ pub fn write_plan(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
 
 /// Makes the files of the one run of the plan in `dir` files of `dir` too, without a copy where the file system can, and
 /// lists the page as not yet drawn.
-///
-/// # Errors
-/// [`ReportError`] if they cannot be read or written, or others are in the way.
 pub fn show_run(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
     let Some(run) = plan.runs.first() else { return Ok(()) };
     let place = store_directory(dir, &run.run);
@@ -98,9 +94,7 @@ pub fn show_run(plan: &Plan, dir: &Path) -> Result<(), ReportError> {
 }
 
 /// Makes `dir` the directory of a store, by a manifest of its parts and the directories `also`. An existing store is not changed.
-///
-/// # Errors
-/// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
+/// Fails if it cannot be written, or exists and no manifest lists it.
 pub fn create_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
     let names = || STORE.map(|(name, _)| name).into_iter().chain(also.iter().map(|(name, _)| *name));
     let is_begun =
@@ -132,21 +126,15 @@ pub fn create_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedRun {
-    /// Name of the run.
     pub name: String,
-    /// The error.
     pub error: String,
     /// Number of times that the run was begun.
     pub attempts: u64,
-    /// Host on which it failed.
     pub host: String,
 }
 
 impl FailedRun {
     /// Reads the failure of `run` of the store `dir`; `None` if it did not fail.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be read.
     pub fn read(dir: &Path, run: &str) -> Result<Option<Self>, ReportError> {
         read_json(&failed_file(dir, run))
     }
@@ -169,9 +157,6 @@ impl Attempt {
 }
 
 /// Replaces `attempt.json` in the directory of a run that no other process reads yet, and its digest in the manifest there.
-///
-/// # Errors
-/// [`ReportError`] if they cannot be read or written.
 pub fn replace_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
     let failed = |error| ReportError::file(run, error);
     let put = |name: &str, text: String| {

@@ -16,7 +16,6 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// Its content differs.
     Differs,
     /// It does not exist.
     Missing,
@@ -29,9 +28,7 @@ pub enum FindingKind {
 /// A file that deviates from the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Path of the file.
     pub path: PathBuf,
-    /// Kind of the deviation.
     pub fault: FindingKind,
     /// Description of the deviation.
     pub found: String,
@@ -95,9 +92,6 @@ fn compare(dir: &Path, file: &FileEntry) -> Result<Option<Finding>, ReportError>
 }
 
 /// Checks the files `is_wanted` in `dir` against the manifest and returns all deviations, or a finding if there is none.
-///
-/// # Errors
-/// [`ReportError`] if the manifest is damaged or a file cannot be read.
 pub fn check_files(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
     let Some(manifest) = Manifest::read(dir)? else {
         let found = "the manifest is not there";
@@ -147,9 +141,7 @@ pub fn is_intact(dir: &Path) -> bool {
 }
 
 /// Checks that the results in `dir` (of a run, a comparison or a sweep) are unchanged before they are read.
-///
-/// # Errors
-/// [`ReportError`] that names the first changed file and the remedy.
+/// Errors: [`ReportError`] that names the first changed file and the remedy.
 pub fn check_results(dir: &Path) -> Result<(), ReportError> {
     if let Some(several) = Manifest::read(dir)?.filter(|manifest| manifest.kind() == ResultKind::Agreement) {
         return sides_of(&several).iter().try_for_each(|side| check_results(&dir.join(side)));
@@ -172,9 +164,6 @@ pub fn check_results(dir: &Path) -> Result<(), ReportError> {
 }
 
 /// Checks that `runs` are those that the comparison in `dir` was made of.
-///
-/// # Errors
-/// As [`check_results`].
 pub fn check_runs(dir: &Path, runs: &[PathBuf]) -> Result<(), ReportError> {
     let Some(manifest) = Manifest::read(dir)? else { return Ok(()) };
     for run in runs {
@@ -257,9 +246,6 @@ pub struct Verified {
 }
 
 /// Compares every file of the results in `dir`, those of the runs below it and their inputs with the manifests.
-///
-/// # Errors
-/// [`ReportError`] if there are no results, or a file cannot be read.
 pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
     let mut verified = Verified::default();
     let mut inputs = BTreeMap::new();

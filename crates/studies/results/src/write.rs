@@ -35,9 +35,7 @@ impl Formats {
 ///
 /// The files appear when all are complete, the summary last. Files of an earlier run in the existing manifest that this
 /// run does not write are removed, and no others.
-///
-/// # Errors
-/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
+/// Fails if a file cannot be written, or exists and no manifest lists it.
 pub fn write_run(
     dir: &Path,
     result: &RunResult,
@@ -51,9 +49,6 @@ pub fn write_run(
 
 /// Writes a run with `attempt.json` into `dir`, which it creates. The caller makes the files durable before it renames
 /// the directory.
-///
-/// # Errors
-/// [`ReportError`] if a file cannot be written.
 pub fn write_fresh_run(
     dir: &Path,
     result: &RunResult,
@@ -68,9 +63,6 @@ pub fn write_fresh_run(
 }
 
 /// Returns the bytes of a run's tables as Parquet, without writing them: what a run of a store takes on disk.
-///
-/// # Errors
-/// [`ReportError`] if rows cannot be encoded.
 pub fn parquet_bytes(result: &RunResult, meta: &RunMeta) -> Result<u64, ReportError> {
     let context = Context::new(result, meta);
     let mut bytes = 0;
@@ -194,9 +186,6 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
 }
 
 /// Gathers the rows of `members` in one Parquet file per table in `dir`, and lists those files in its manifest.
-///
-/// # Errors
-/// [`ReportError`] if rows cannot be read or a file cannot be written.
 pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::open(dir)?)?;
     let mut manifest = staging.target().manifest().cloned().unwrap_or_default();

@@ -12,13 +12,11 @@ pub struct BackendEntry {
     pub name: &'static str,
     /// Short description.
     pub about: &'static str,
-    /// Creates the backend for a scenario.
     pub make: fn(&Scenario) -> Box<dyn Backend>,
     /// Restarts the command in an environment in which it can run, and returns once inside. `None`: any will do.
     pub enter: Option<fn() -> Result<(), ScenarioError>>,
 }
 
-/// The simulator.
 pub static SIMULATOR: BackendEntry = BackendEntry {
     name: "sim",
     about: "the packet-level simulator",
@@ -27,7 +25,6 @@ pub static SIMULATOR: BackendEntry = BackendEntry {
 };
 
 impl BackendEntry {
-    /// Returns the clock of its runs.
     pub fn clock(&self, scenario: &Scenario) -> Clock {
         (self.make)(scenario).measures().clock
     }

@@ -70,7 +70,6 @@ fn shown_at(text: &str, at: usize) -> Range<usize> {
 }
 
 impl ScenarioError {
-    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         let message = shortened(&escaped(&message.into()));
         ScenarioError(Box::new(Parts { message, place: None, help: None, code: None, others: Vec::new(), more: 0 }))
@@ -83,7 +82,6 @@ impl ScenarioError {
         self
     }
 
-    /// Sets the place of the error.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.0.code = Some(Arc::clone(place.source.shown()));
@@ -157,7 +155,6 @@ impl ScenarioError {
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
     kept: Vec<ScenarioError>,
-    /// Number of others.
     more: usize,
 }
 

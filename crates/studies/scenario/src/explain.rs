@@ -10,12 +10,10 @@ use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, ServerParameters, WorkloadParameters};
 use serde_json::{Value, json};
 
-/// Kinds of catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogueKind {
     /// Load balancers.
     Schemes,
-    /// Kinds of topology.
     Topologies,
     /// Transports and congestion controls.
     Transports,
@@ -28,15 +26,12 @@ pub enum CatalogueKind {
 }
 
 impl CatalogueKind {
-    /// All kinds.
     pub const ALL: [CatalogueKind; 6] =
         [Self::Schemes, Self::Topologies, Self::Transports, Self::Workloads, Self::Scenarios, Self::PaperScenarios];
 }
 
-/// One entry of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueEntry {
-    /// Its name.
     pub name: String,
     /// Its sort, for example `host side`.
     pub sort: &'static str,
@@ -49,18 +44,13 @@ pub struct CatalogueEntry {
 pub struct Part {
     /// The table of a scenario that contains them, for example `[load_balancer.prime]`.
     pub table: String,
-    /// Purpose of this part.
     pub meaning: String,
-    /// The parameters.
     pub parameters: Vec<Parameter>,
 }
 
-/// Explanation of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The name.
     pub name: String,
-    /// Every meaning of the name.
     pub parts: Vec<Part>,
 }
 
@@ -447,7 +437,6 @@ impl Explanation {
         out
     }
 
-    /// Formats the explanation as JSON.
     pub fn json(&self) -> Value {
         let parts: Vec<Value> = self
             .parts

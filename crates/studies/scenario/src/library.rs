@@ -7,9 +7,7 @@ use std::path::Path;
 /// A scenario that comes with the command.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadyMade {
-    /// Its name.
     pub name: &'static str,
-    /// Its text.
     pub text: &'static str,
     /// Folder of its file in the repository.
     pub folder: &'static str,
@@ -71,9 +69,7 @@ ready_made! {
 }
 
 /// Loads the scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.
-///
-/// # Errors
-/// [`ScenarioError`] where there is no such scenario, or the scenario or a change is wrong.
+/// Fails where there is no such scenario, or the scenario or a change is wrong.
 pub fn load(name: &str, changes: &[String], seed: Option<u64>) -> Result<Scenario, ScenarioError> {
     let (tree, stem, folder) = find(name)?;
     change(tree, &stem, &folder, changes, seed)

@@ -4,7 +4,6 @@ pub use anabranch_input::memory::memory_limit;
 use anabranch_input::memory::{group_limit, number, read, status_line};
 use std::{ffi::OsString, sync::OnceLock};
 
-/// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Sources from which the command was built: the commit, and where they differ from it (or there is none) 16 hex digits over
@@ -75,7 +74,6 @@ pub fn machine() -> String {
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
 }
 
-/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
     if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -48,13 +48,11 @@ impl<'t> Section<'t> {
         self.left.iter().filter(|(key, _)| fits(key)).map(|(key, node)| (key.as_str(), node)).collect()
     }
 
-    /// Takes a key.
     pub fn take(&mut self, key: &str) -> Option<&'t Node> {
         let index = self.left.iter().position(|(k, _)| k == key)?;
         Some(&self.left.remove(index).1)
     }
 
-    /// Takes and reads a key.
     pub fn read<T: Setting>(&mut self, key: &str) -> Result<Option<T>, ScenarioError> {
         let Some(node) = self.take(key) else { return Ok(None) };
         let Some(raw) = node.raw() else {
@@ -106,7 +104,6 @@ impl<'t> Section<'t> {
         self.error(format!("`kind` is missing; allowed are {}", kinds::<T>()))
     }
 
-    /// Takes a table.
     pub fn table(&mut self, key: &str) -> Result<Option<Section<'t>>, ScenarioError> {
         self.take(key).map(|node| Section::of(node, format!("[{key}]"))).transpose()
     }

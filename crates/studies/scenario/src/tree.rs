@@ -12,7 +12,6 @@ use toml::de::{DeTable, DeValue};
 pub struct Source {
     /// Name of the file, or the flag.
     pub name: String,
-    /// Its content.
     pub text: String,
     /// 0 for the file, 1 and up for flags in the order of the command line.
     pub rank: usize,
@@ -21,7 +20,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// Creates a source.
     pub fn new(name: impl Into<String>, text: impl Into<String>, rank: usize) -> Arc<Self> {
         let (name, text) = (name.into(), text.into());
         let shown = Arc::new(NamedSource::new(escaped(&name), masked(&text).into_owned()));
@@ -37,7 +35,6 @@ impl Source {
 /// A range of bytes of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The text.
     pub source: Arc<Source>,
     /// First byte and the one after the last.
     pub span: Range<usize>,
@@ -46,20 +43,16 @@ pub struct Place {
 /// A value with its place and that of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The value.
     pub value: Value,
-    /// Place of the value.
     pub place: Place,
     /// Place of its key (for an element of a list: the element).
     pub key: Place,
 }
 
-/// Content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A boolean, a number or text.
     Leaf(Raw),
-    /// Elements.
     List(Vec<Node>),
     /// Keys and their nodes, in the order of the text.
     Table(Vec<(String, Node)>),
@@ -75,7 +68,6 @@ impl Node {
         }
     }
 
-    /// Describes the value for messages.
     pub fn describe(&self) -> String {
         match self.raw() {
             Some(raw) => raw.to_string(),
@@ -100,9 +92,7 @@ enum Step {
 
 impl Tree {
     /// Reads TOML.
-    ///
-    /// # Errors
-    /// Where `text` is not TOML: the place and what was expected.
+    /// Fails where `text` is not TOML: the place and what was expected.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let source = Source::new(name, text, 0);
         let whole = Place { source: source.clone(), span: 0..text.len() };
@@ -145,9 +135,7 @@ impl Tree {
     }
 
     /// Overrides one value, as `--set key=value` does: the value is read as TOML, else taken as text.
-    ///
-    /// # Errors
-    /// Where the key is invalid: no `=`, a step into a value, an element that does not exist.
+    /// Fails where the key is invalid: no `=`, a step into a value, an element that does not exist.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         self.change("--set", assignment)
     }

@@ -72,7 +72,6 @@ impl fmt::Display for RunMode {
 /// Mode that the others are compared with.
 pub(crate) const REFERENCE: RunMode = RunMode::lazy(1);
 
-/// Modes to compare.
 pub(crate) const OTHER_MODES: &[RunMode] = &[
     RunMode { how: REFERENCE.how, measured_otherwise: true },
     RunMode::eager(1),
@@ -104,7 +103,6 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All kinds.
     pub const ALL: [FailureKind; 3] = [FailureKind::Different, FailureKind::Broken, FailureKind::Slow];
 
     /// Name in JSON.

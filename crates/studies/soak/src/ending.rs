@@ -59,7 +59,6 @@ impl Ending {
         }
     }
 
-    /// Returns a number for the kind of ending.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Ending::Done { .. } => 0,

@@ -13,12 +13,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Scenario that failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
     /// Number of the case, if drawn.
     pub case: Option<u64>,
-    /// Kind of failure.
     pub kind: FailureKind,
     /// Mode that failed or differs, such as `3 threads, lazy ports`.
     pub mode: String,

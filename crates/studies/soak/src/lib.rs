@@ -60,26 +60,21 @@ pub struct Request {
     pub cases: Option<u64>,
     /// Wall time after which no case starts; `None`: no limit.
     pub time: Option<Duration>,
-    /// Restrictions.
     pub only: Restrictions,
     /// Directory of failing cases, which must be empty or missing; `None`: failing cases are neither kept nor shrunk.
     pub out: Option<PathBuf>,
 }
 
-/// Progress of a soak.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SoakProgress {
-    /// Cases checked.
     pub cases: u64,
     /// Cases that cannot be run.
     pub refused: u64,
-    /// Cases that failed.
     pub failed: usize,
     /// Share of the time or the cases, from 0 to 1; `None`: no limit.
     pub share: Option<f64>,
 }
 
-/// Results of a soak.
 #[derive(Clone, Debug, Default)]
 pub struct SoakOutcome {
     /// Cases checked, refused ones included.
@@ -88,7 +83,6 @@ pub struct SoakOutcome {
     pub refused: u64,
     /// Reasons of the first refusals.
     pub reasons: Vec<String>,
-    /// Cases that failed.
     pub failures: Vec<Failed>,
     /// Number of draws of each registered name.
     pub drawn: Tally,
@@ -123,9 +117,7 @@ impl SoakOutcome {
 }
 
 /// Draws and checks the cases of `request`, one at a time, until `stop` is set. `progress` is called after each.
-///
-/// # Errors
-/// Returns an error if no case can suit the request, or failing cases cannot be kept.
+/// Fails if no case can suit the request, or failing cases cannot be kept.
 pub fn soak(
     request: &Request,
     stop: &'static AtomicBool,
@@ -226,9 +218,7 @@ fn one(
 }
 
 /// Checks scenarios in every mode: a scenario (a file or a ready-made one), a kept case, or a directory of kept cases.
-///
-/// # Errors
-/// Returns an error if there is no such scenario, or it cannot be run.
+/// Fails if there is no such scenario, or it cannot be run.
 pub fn again(name: &str, stop: &'static AtomicBool) -> Result<SoakOutcome, ScenarioError> {
     let started = Instant::now();
     let limits = Limits { run: RUN * RETRY_FACTOR, stop };

@@ -13,7 +13,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Restrictions of a soak.
 #[derive(Clone, Debug, Default)]
 pub struct Restrictions {
     /// Load balancers to draw from; empty: all.
@@ -25,13 +24,14 @@ pub struct Restrictions {
 
 #[derive(Clone, Debug, Default)]
 pub(super) enum TopologyChoice {
-    /// All kinds.
     #[default]
     Any,
-    /// One kind.
     Kind(&'static str),
     /// A given topology, as a section of a scenario, with the files it names.
-    Given { sections: Vec<Section>, files: BTreeMap<String, String> },
+    Given {
+        sections: Vec<Section>,
+        files: BTreeMap<String, String>,
+    },
 }
 
 impl Restrictions {

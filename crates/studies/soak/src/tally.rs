@@ -53,7 +53,6 @@ impl Tally {
         }
     }
 
-    /// Returns the number of draws of a name.
     pub fn count(&self, kind: &str, name: &str) -> u64 {
         self.0.get(kind).and_then(|names| names.get(name)).copied().unwrap_or(0)
     }

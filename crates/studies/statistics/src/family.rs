@@ -38,7 +38,6 @@ pub struct Tested {
     pub difference: f64,
     /// Its 95 % confidence interval, for itself alone.
     pub interval: Option<(f64, f64)>,
-    /// The test.
     pub method: Method,
     /// Two-sided p-value, for itself alone.
     pub p_value: Option<f64>,

@@ -2,7 +2,6 @@
 
 use crate::{Estimate, SIGNIFICANCE, t_quantile};
 
-/// Range of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
     /// At least this: a slowdown is at least 1, a count or a time at least 0.

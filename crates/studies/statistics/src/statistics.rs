@@ -54,15 +54,12 @@ pub fn slowdown(fct_ps: u64, ideal_ps: u64) -> f64 {
 /// Summary statistics of a set of values; every field is `None` if there are no values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// Arithmetic mean.
     pub mean: Option<f64>,
-    /// Median.
     pub p50: Option<f64>,
     /// 95th percentile.
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
-    /// Maximum.
     pub max: Option<f64>,
 }
 
@@ -78,11 +75,9 @@ impl Distribution {
 /// A mean over seeds with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Mean over seeds.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval (Student's t); `None` below two seeds.
     pub half_width: Option<f64>,
-    /// Number of seeds.
     pub seeds: usize,
 }
 
@@ -142,7 +137,6 @@ pub enum Test {
 pub struct PairedDifference {
     /// Mean of (value - baseline) over seeds, with its interval.
     pub difference: Estimate,
-    /// Result of the test.
     pub test: Test,
 }
 

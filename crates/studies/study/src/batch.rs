@@ -30,17 +30,11 @@ struct Waiting {
     _hold: Hold,
 }
 
-/// Runs by number.
 pub trait Runs: Sync {
-    /// Name of the run in the store.
     fn key(&self, number: usize) -> &str;
-    /// Its name in messages.
     fn name(&self, number: usize) -> String;
-    /// Its scenario.
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
-    /// Backend of all runs.
     fn backend(&self) -> &'static BackendEntry;
-    /// Formats of their tables.
     fn formats(&self) -> Formats {
         Formats::PARQUET
     }

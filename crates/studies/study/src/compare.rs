@@ -19,14 +19,12 @@ use std::{
     time::Instant,
 };
 
-/// One run of a comparison.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// `scheme, seed N`, as in messages.
     pub name: String,
     /// The load balancer or variant.
     pub scheme: String,
-    /// The seed.
     pub seed: u64,
     /// The scenario with that load balancer.
     pub scenario: Scenario,
@@ -42,13 +40,11 @@ pub type ComputeLimits = fn(&ComparePlan, &Scenario, Option<Limits>, usize, &dyn
 pub struct ComparePlan {
     /// The load balancers and variants, in the order given.
     pub schemes: Vec<String>,
-    /// The seeds.
     pub seeds: Vec<u64>,
     /// The one to which the others are related.
     pub baseline: String,
     /// Every run, seed by seed, so that early results compare all load balancers.
     pub jobs: Vec<Job>,
-    /// Backend of the runs.
     pub backend: &'static BackendEntry,
     /// Plan by which seeds are added until the differences are decided; `None` for a fixed number.
     pub until_decided: Option<Sequential>,
@@ -58,9 +54,7 @@ pub struct ComparePlan {
 
 impl ComparePlan {
     /// Plans the comparison of `scenario`.
-    ///
-    /// # Errors
-    /// Where there is no load balancer, one does not exist or is named twice, or a variant or the baseline is wrong.
+    /// Fails where there is no load balancer, one does not exist or is named twice, or a variant or the baseline is wrong.
     pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let entries = Entries::new(scenario, request)?;
         let of = entries.of(scenario)?;
@@ -95,7 +89,6 @@ pub struct Permission {
     pub replace: bool,
 }
 
-/// Outcome of a comparison.
 #[derive(Debug)]
 pub struct Compared {
     /// Summaries of the finished runs, in the order of the plan.
@@ -147,9 +140,7 @@ impl ComparePlan {
 
     /// Runs what the store of `place` lacks on `threads` threads. A run that fails does not stop the others.
     ///
-    /// # Errors
-    /// [`RunError`] where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs
-    /// are kept.
+    /// Fails where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs are kept.
     pub fn execute(
         &self,
         scenario: &Scenario,
@@ -243,9 +234,6 @@ impl Runs for ComparePlan {
 }
 
 /// Draws figures and page of the comparison in `directory` while no other process does.
-///
-/// # Errors
-/// [`RunError`] where they cannot be drawn or written.
 pub fn draw(directory: &Path) -> Result<PathBuf, RunError> {
     let store = Store::open(directory)?;
     let _alone = store.exclusive()?;

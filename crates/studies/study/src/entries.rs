@@ -14,11 +14,9 @@ pub struct Request {
     pub schemes: Vec<String>,
     /// Variants of the scenario, `NAME=KEY=VALUE;KEY=VALUE` each.
     pub variants: Vec<String>,
-    /// Number of seeds.
     pub seeds: Option<u64>,
     /// The load balancer or variant to which the others are related.
     pub baseline: Option<String>,
-    /// Backend of the runs.
     pub backend: &'static BackendEntry,
 }
 

@@ -27,8 +27,7 @@ fn forms(name: &str) -> Vec<String> {
 /// Explains a scheme, topology, transport, workload, scenario, section or key, a column or metric of results, or a word that
 /// leads to them.
 ///
-/// # Errors
-/// Where the name has no meaning: the nearest names, those that begin with it or contain it first.
+/// Fails where the name has no meaning: the nearest names, those that begin with it or contain it first.
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     for word in forms(name) {
         let found = scenario::find(&word);

@@ -14,7 +14,6 @@ use std::time::Instant;
 /// Load balancer of the reference.
 const REFERENCE_SCHEME: &str = "ecmp";
 
-/// Describes the reference.
 pub fn reference_words() -> String {
     format!(
         "the same flows under {REFERENCE_SCHEME} with links between switches {REFERENCE_FACTOR} times as fast, slowed ones included"
@@ -22,9 +21,7 @@ pub fn reference_words() -> String {
 }
 
 /// Computes the limits of every seed of `plan` that `earlier` lacks.
-///
-/// # Errors
-/// [`RunError`] if the reference cannot be run. An interruption ends after the seed at hand.
+/// Fails if the reference cannot be run. An interruption ends after the seed at hand.
 pub fn limits(
     plan: &ComparePlan,
     scenario: &Scenario,
@@ -55,9 +52,6 @@ pub fn limits(
 }
 
 /// Returns bounds and reference of `scenario` with its seed; `None` if the reference was interrupted.
-///
-/// # Errors
-/// [`RunError`] if its graph or traffic cannot be built, or the reference cannot be run.
 pub fn limits_of(scenario: &Scenario, threads: usize, observer: &dyn Observer) -> Result<Option<Limits>, RunError> {
     let bounds = bounds_of(scenario)?;
     let started = Instant::now();
@@ -74,9 +68,6 @@ pub fn limits_of(scenario: &Scenario, threads: usize, observer: &dyn Observer) -
 }
 
 /// Returns the bounds of links of `scenario` with its seed, without linear programs and without the reference.
-///
-/// # Errors
-/// [`ScenarioError`] if its graph or traffic cannot be built.
 pub fn link_limits(scenario: &Scenario) -> Result<Limits, ScenarioError> {
     let bounds = bounds(&scenario.setup(scenario.seed)?, false);
     Ok(Limits {
@@ -94,18 +85,12 @@ pub fn flows_key(scenario: &Scenario) -> String {
 }
 
 /// Returns the bounds of `scenario` with its seed.
-///
-/// # Errors
-/// [`ScenarioError`] if its graph or traffic cannot be built.
 pub fn bounds_of(scenario: &Scenario) -> Result<Bounds, ScenarioError> {
     Ok(bounds(&scenario.setup(scenario.seed)?, true))
 }
 
 /// Runs the reference of `scenario` with its seed. Slowdowns are over the ideal times of the scenario's own fabric. `None`
 /// if it was interrupted.
-///
-/// # Errors
-/// [`RunError`] if the scenario cannot be run.
 pub fn reference(scenario: &Scenario, threads: usize, observer: &dyn Observer) -> Result<Option<Summary>, RunError> {
     let scenario = scenario.with_scheme(REFERENCE_SCHEME).unwrap_or_else(|_| scenario.clone());
     let mut own = scenario.setup(scenario.seed)?;

@@ -29,12 +29,9 @@ struct RequestedCapture {
     output: OutputFile,
 }
 
-/// A capture that was written.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// The link.
     pub link: String,
-    /// The file.
     pub file: PathBuf,
     /// Counts of its frames.
     pub written: Written,
@@ -43,8 +40,7 @@ pub struct Captured {
 impl Captures {
     /// Reads `LINK=FILE` texts. Existing files are replaced only with `replace`; `inputs` and the results in `directory` never.
     ///
-    /// # Errors
-    /// Where a text has another form, two name one file, or a file cannot be made there.
+    /// Fails where a text has another form, two name one file, or a file cannot be made there.
     pub fn read(
         texts: &[String],
         replace: bool,
@@ -78,9 +74,7 @@ impl Captures {
     }
 
     /// Makes the run keep the packets of the links.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] where a name is unknown, or covers both directions of a cable.
+    /// Fails where a name is unknown, or covers both directions of a cable.
     pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
         setup.measure.capture_limit = MAX_PACKETS;
         for asked in &self.list {

@@ -26,7 +26,6 @@ impl Place {
         Place { runs: directory.to_path_buf(), tables: directory.join(name) }
     }
 
-    /// The store.
     pub fn runs(&self) -> &Path {
         &self.runs
     }
@@ -40,7 +39,6 @@ impl Place {
         self.runs != self.tables
     }
 
-    /// Opens the store and writes the plan.
     pub(crate) fn open(&self, plan: &Plan) -> Result<Store, RunError> {
         let store = Store::open(&self.runs)?;
         if self.is_side() {
@@ -79,9 +77,7 @@ impl Place {
 }
 
 /// Prepares the store `directory` for a plan over several backends.
-///
-/// # Errors
-/// [`RunError`] where foreign results are in the way.
+/// Fails where foreign results are in the way.
 pub fn begin_backends(directory: &Path, plan: &Plan, inputs: &[PathBuf], replace: bool) -> Result<(), RunError> {
     replaceable(directory, plan, inputs, replace)?;
     for backend in &plan.backends {

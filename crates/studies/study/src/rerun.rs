@@ -12,14 +12,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A recorded run.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Its path in the directory: `scheme/seedN` in a comparison, the hash in a sweep.
     pub name: String,
-    /// The scenario of its manifest.
     pub scenario: Scenario,
-    /// Its directory.
     pub directory: PathBuf,
     summary: Summary,
     /// Files that differ from what was written: name and difference.
@@ -32,9 +29,7 @@ pub struct Recorded {
 ///
 /// With `run`, reads that one alone; otherwise those with real packets are skipped if there are others. Also returns
 /// their number.
-///
-/// # Errors
-/// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
+/// Fails where there is none, one cannot be read, or a file that its scenario reads has changed since.
 pub fn recorded(directory: &Path, run: Option<&str>) -> Result<(Vec<Recorded>, usize), ScenarioError> {
     let found = finished_runs(directory).map_err(input_error)?;
     let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|run| (run.name, run.path)).collect();
@@ -93,7 +88,6 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
 }
 
 impl Recorded {
-    /// The fingerprint of its summary.
     pub fn fingerprint(&self) -> &str {
         self.summary.fingerprint.as_deref().unwrap_or_default()
     }
@@ -114,10 +108,8 @@ impl Recorded {
     }
 }
 
-/// Outcome of a repeated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedRun {
-    /// Its fingerprint.
     pub fingerprint: String,
     /// Differences of the record: file, row, column.
     pub differences: Vec<String>,

@@ -20,11 +20,9 @@ use std::{
 
 /// A run that has ended, in memory.
 pub struct Ran {
-    /// The rows.
     pub result: RunResult,
     /// The names to which the rows refer by number.
     pub meta: RunMeta,
-    /// What was run.
     pub setup: Setup,
     provenance: Provenance,
     _hold: Hold,
@@ -32,9 +30,6 @@ pub struct Ran {
 
 /// Runs `scenario` with its seed on `threads` threads and keeps the result in memory, also that of an interrupted run.
 /// `prepare` is called with the setup before the run begins, and may refuse it.
-///
-/// # Errors
-/// [`RunError`] where it cannot be run, or was interrupted before its first event.
 pub fn run(
     scenario: &Scenario,
     backend: &'static BackendEntry,

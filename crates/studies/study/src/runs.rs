@@ -7,7 +7,6 @@ use anabranch_results::{
 use anabranch_scenario::{BackendEntry, SIMULATOR, Scenario, ScenarioError};
 use std::{collections::BTreeSet, io::Write, path::Path};
 
-/// A run to be done.
 #[derive(Clone, Debug)]
 pub struct Task {
     name: String,
@@ -65,9 +64,6 @@ pub fn run_state(directory: &Path, key: &str) -> RunState {
 
 /// Does those of `tasks` that the store `directory` lacks, on `threads` threads. Returns the status of each task afterwards;
 /// those that an interruption left undone are missing.
-///
-/// # Errors
-/// [`RunError`] where nothing can be written.
 pub fn do_runs(
     directory: &Path,
     tasks: &[Task],

@@ -42,7 +42,6 @@ pub(crate) enum Step {
 }
 
 pub(crate) trait Work: Sync {
-    /// Does one on `threads` threads.
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step;
     /// Maximum number of threads that one run keeps busy; called only where there are fewer runs than threads.
     fn max_threads(&self, job: usize) -> usize;

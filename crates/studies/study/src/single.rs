@@ -33,8 +33,7 @@ impl Single {
     /// Plans the run of `scenario` with its seed in `directory`, to be done again if it is finished there and `again` is
     /// permitted. Tables of another scenario are replaced only with permission; runs stay.
     ///
-    /// # Errors
-    /// [`RunError`] that names what is in the way.
+    /// Errors: [`RunError`] that names what is in the way.
     pub fn new(
         scenario: &Scenario,
         backend: &BackendEntry,
@@ -62,9 +61,6 @@ impl Single {
     }
 
     /// Creates the store before the run begins, so that a disk that cannot be written is found first.
-    ///
-    /// # Errors
-    /// [`RunError`] where the directory cannot be written.
     pub fn begin(&self) -> Result<(), RunError> {
         let store = Store::open(&self.directory)?;
         // Others see that a run is under way here.
@@ -94,9 +90,6 @@ impl Single {
     }
 
     /// Shows the run if the store has it undamaged and it is not to be repeated, and returns its summary.
-    ///
-    /// # Errors
-    /// [`RunError`] where it cannot be read or shown.
     pub fn finished(&self, observer: &dyn Fn(&str)) -> Result<Option<(Summary, PathBuf)>, RunError> {
         let place = store_directory(&self.directory, self.run());
         if let Some(found) = damage(&place).filter(|_| !self.again) {
@@ -114,8 +107,7 @@ impl Single {
     /// Does the run on `threads` threads, writes it, its page, and `captures` to their files. `warn` gets reasons to doubt
     /// the results, before the run takes its time.
     ///
-    /// # Errors
-    /// [`RunError`]; the directory is created only for a run that begins.
+    /// Errors: [`RunError`]; the directory is created only for a run that begins.
     pub fn execute(
         &self,
         scenario: &Scenario,
@@ -139,9 +131,6 @@ impl Single {
     }
 
     /// Writes the result of the run: into the store, or, where it was interrupted, into the directory alone.
-    ///
-    /// # Errors
-    /// [`RunError`] where it cannot be written.
     pub fn write(&self, ran: &Ran) -> Result<Summary, RunError> {
         self.put(ran).map(|(summary, _)| summary)
     }

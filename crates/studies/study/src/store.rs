@@ -32,12 +32,10 @@ pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
 /// Existing runs that are repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Again {
-    /// None.
     #[default]
     No,
     /// Those that failed.
     Failed,
-    /// All.
     All,
 }
 
@@ -94,9 +92,6 @@ const MANY: usize = 4;
 pub(crate) type Refused = ScenarioError;
 
 /// Makes `directory` and calls `write` while no other process is inside this function with it.
-///
-/// # Errors
-/// Those of `write`; [`ScenarioError`] where the directory cannot be made.
 pub fn write_alone<T, E: From<ScenarioError>>(directory: &Path, write: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
     let _locked = lock_directory(directory);
@@ -315,7 +310,6 @@ impl Store {
         self.log_start(&line)
     }
 
-    /// Appends a line to the log of starts.
     pub(crate) fn log_start(&self, line: &str) -> Result<(), Refused> {
         let mut log = fs::OpenOptions::new()
             .create(true)

@@ -41,7 +41,6 @@ macro_rules! marking_rules {
         }
 
         impl Marking {
-            /// Resolves the parameters for a port.
             pub fn new(parameters: &MarkingParameters, port: &PortSizes) -> Self {
                 match parameters {
                     $(MarkingParameters::$rule(it) => Marking::$rule(MarkingRule::new(it, port)),)*
@@ -69,7 +68,6 @@ macro_rules! marking_rules {
                 match self { $(Marking::$rule(_) => <$rule as MarkingRule>::IS_SAMPLED,)* }
             }
 
-            /// Returns the states of this number of queues.
             pub fn states(&self, queues: usize) -> MarkingStates {
                 match self { $(Marking::$rule(_) => MarkingStates::$rule(vec![Default::default(); queues]),)* }
             }

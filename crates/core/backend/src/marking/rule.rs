@@ -5,7 +5,6 @@ use anabranch_units::{BytesOrBdp, Rate};
 pub struct PortSizes {
     /// Bandwidth-delay product in bytes.
     pub bdp: u64,
-    /// Rate of the link.
     pub rate: Rate,
     /// `ecn_kmin` in bytes.
     pub kmin: u32,
@@ -41,14 +40,12 @@ pub trait MarkingCapabilities {
 
 /// A marking rule with the constants of a port.
 pub trait MarkingRule: Copy {
-    /// Its parameters.
     type Parameters;
     /// Its state at a data class of a port.
     type State: Clone + Default;
     /// The fabric calls [`MarkingRule::held`].
     const IS_SAMPLED: bool = false;
 
-    /// Resolves the parameters for a port.
     fn new(parameters: &Self::Parameters, port: &PortSizes) -> Self;
     /// Returns the bytes up to which no packet is marked.
     fn floor(&self) -> u32;

@@ -2,7 +2,6 @@ use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
 
-/// Source of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// Source address, which may be forged.
@@ -19,7 +18,6 @@ impl From<SocketAddr> for Source {
     }
 }
 
-/// A datagram that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Peer of its source address; `None`: the datapath has no peer of that address.
@@ -32,7 +30,6 @@ pub struct Arrival<'a> {
     pub at: Time,
     /// It carries an ECN mark.
     pub ecn: bool,
-    /// Content.
     pub bytes: &'a [u8],
 }
 
@@ -56,10 +53,8 @@ impl Placement for NoPlacement {
     fn place(&mut self, _peer: u32, _steering: u64, _from: u64, _bytes: &[u8]) {}
 }
 
-/// Destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum To {
-    /// A peer.
     Peer(u32),
     /// The source of a datagram of a sender that is no peer.
     Address(Source),
@@ -70,9 +65,7 @@ pub enum To {
 pub struct Transmit {
     /// It shares no segmented datagram (GSO): the path may drop datagrams by the size of all segments together.
     pub is_single: bool,
-    /// Destination.
     pub to: To,
-    /// Label that it carries.
     pub label: u32,
     /// Switches may mark it (ECN).
     pub ecn: bool,

@@ -48,12 +48,10 @@ impl Endpoint {
         Endpoint { state: State::new(settings) }
     }
 
-    /// Returns its settings.
     pub fn settings(&self) -> &Settings {
         &self.state.settings
     }
 
-    /// Returns its counters.
     pub fn counters(&self) -> Counters {
         let switches: u64 = self.state.flows.iter().map(|(_, flow)| flow.path_switches()).sum();
         Counters { path_switches: self.state.counters.path_switches + switches, ..self.state.counters }
@@ -193,17 +191,14 @@ impl Endpoint {
 
     /// Appends a message to a stream, which opens on first use; returns the message's number in its stream.
     ///
-    /// # Errors
-    /// Returns [`SendError`] if there is no such peer, the message is too large for it, or too many bytes wait already.
+    /// Fails if there is no such peer, the message is too large for it, or too many bytes wait already.
     pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u64, SendError> {
         let class = self.state.peer(peer).map_or(0, |known| known.class);
         self.send_with(now, peer, stream, SendOptions { class, ..SendOptions::default() }, bytes)
     }
 
     /// Appends a message with options, otherwise like [`Endpoint::send`].
-    ///
-    /// # Errors
-    /// As for [`Endpoint::send`], and if the head is longer than a packet.
+    /// Fails as for [`Endpoint::send`], and if the head is longer than a packet.
     pub fn send_with(
         &mut self,
         now: Time,

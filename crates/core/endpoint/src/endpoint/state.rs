@@ -26,7 +26,6 @@ use std::{
     sync::Arc,
 };
 
-/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data packets sent.
@@ -121,7 +120,6 @@ pub(super) struct State {
     pub(super) flows: Slab<Flow<Outgoing>>,
     pub(super) balancer: Balancer<Host>,
     pub(super) tags: TagKind,
-    /// Lists of paths by their number.
     pub(super) guided: BTreeMap<u32, Arc<GuidedPaths>>,
     pub(super) nic: Nic,
     pub(super) pacer: Pacer,
@@ -134,7 +132,6 @@ pub(super) struct State {
     /// Those of the packet that is written.
     pub(super) parts: Vec<Vec<u8>>,
     pub(super) newcomers: VecDeque<Newcomer>,
-    /// Peers by connection number.
     pub(super) connections: BTreeMap<u32, u32>,
     /// Peer, label, address: found by connection number.
     pub(super) confirmed: Vec<(u32, u32, SocketAddr)>,

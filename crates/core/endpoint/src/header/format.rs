@@ -5,7 +5,6 @@ pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
 pub const DATA_HEADER: usize = 64;
 /// Bytes of an ACK (kind 4).
 pub const ACK_BYTES: usize = 56;
-/// Bytes of an echo.
 pub const ECHO_BYTES: usize = 28;
 /// Bytes of a WELCOME, and of the same fields of a HELLO.
 pub(crate) const GREETING_BYTES: usize = 64;

@@ -50,7 +50,6 @@ pub struct Greeting {
     pub labels: u16,
     /// Number of planes that these labels are of, from 1.
     pub planes: u8,
-    /// Protection that its sender uses.
     pub protection: Protection,
     /// Maximum packets of a stream under way beyond the first missing one.
     pub span: u32,
@@ -68,7 +67,6 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// A packet in one datagram.
     pub const WHOLE: Fragment = Fragment { index: 0, count: 1 };
 }
 
@@ -87,13 +85,11 @@ pub struct Data {
     pub payload: u16,
     /// Packet sequence number in the stream.
     pub psn: u64,
-    /// Path tag.
     pub tag: u32,
     /// Number of its message, from 0 per stream.
     pub message: u64,
     /// Bytes of that message, of which the header has 48 bits.
     pub length: u64,
-    /// Index of the packet in the message.
     pub index: u32,
     /// Part of the packet that follows, of `payload` bytes.
     pub fragment: Fragment,
@@ -103,7 +99,6 @@ pub struct Data {
     pub steering: u64,
     /// Number by which its sender finds its own record of this transmission; the ACK repeats it. 0: none.
     pub transmission: u32,
-    /// Requests an immediate ACK.
     pub ack_request: bool,
 }
 
@@ -112,7 +107,6 @@ pub struct Data {
 pub struct ProbeHeader {
     /// Stream whose scheme sends it; `u32::MAX`: the endpoint itself, for the base round trip.
     pub stream: u32,
-    /// Path tag.
     pub tag: u32,
     /// Number by which its sender finds its own record of it; the echo repeats it.
     pub transmission: u32,
@@ -127,7 +121,6 @@ pub struct ProbeHeader {
 pub enum Packet<'a> {
     /// HELLO: an initiator opens a connection.
     Hello {
-        /// Greeting of the initiator.
         greeting: Greeting,
         /// Cookie of the RETRY to an earlier HELLO; all zero: none.
         cookie: Cookie,
@@ -136,7 +129,6 @@ pub enum Packet<'a> {
     Retry {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Nonce of the HELLO.
         nonce: u64,
         /// Cookie that the HELLO must carry.
         cookie: Cookie,
@@ -145,25 +137,19 @@ pub enum Packet<'a> {
     Welcome {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Greeting of the responder.
         greeting: Greeting,
     },
-    /// Data packet.
     Data {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Its header.
         data: Data,
         /// Its payload; `None` if it was trimmed.
         payload: Option<&'a [u8]>,
     },
-    /// ACK of a receiver.
     Ack {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Stream number.
         stream: u32,
-        /// Fields of the ACK.
         ack: Reply,
         /// Transmission of the acknowledged packet; 0 for an ACK that a timer has triggered.
         transmission: u32,
@@ -174,14 +160,11 @@ pub enum Packet<'a> {
     Probe {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Fields of the probe.
         probe: ProbeHeader,
     },
-    /// Echo of a probe.
     Echo {
         /// Connection number of the receiving endpoint.
         connection: u32,
-        /// Fields of the echo.
         echo: ProbeHeader,
     },
     /// BYE: the peer is gone, or has no such connection.
@@ -274,9 +257,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Decodes a datagram that is not authenticated.
-    ///
-    /// # Errors
-    /// Returns [`DecodeError`] if it has another format, contains an invalid value or is authenticated.
+    /// Fails if it has another format, contains an invalid value or is authenticated.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         match Packet::open(datagram)? {
             (packet, None) => Ok(packet),
@@ -287,8 +268,7 @@ impl<'a> Packet<'a> {
     /// Decodes a datagram. The header check of an authenticated one other than a greeting is not verified: nothing of
     /// it may take effect before its MAC has been verified.
     ///
-    /// # Errors
-    /// Returns [`DecodeError`] if it has another format or contains an invalid value.
+    /// Fails if it has another format or contains an invalid value.
     pub fn open(datagram: &'a [u8]) -> Result<(Self, Option<Sealed<'a>>), DecodeError> {
         if datagram.len() < COMMON {
             return Err(DecodeError::Length);

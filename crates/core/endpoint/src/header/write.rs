@@ -47,7 +47,6 @@ pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, cookie: &Cookie, size: usiz
     seal(out, GREETING_CHECK);
 }
 
-/// Writes a RETRY.
 pub fn retry(out: &mut Vec<u8>, connection: u32, nonce: u64, cookie: &Cookie) {
     begin(out, RETRY, 0, connection);
     put(out, MAGIC.to_be_bytes());
@@ -57,7 +56,6 @@ pub fn retry(out: &mut Vec<u8>, connection: u32, nonce: u64, cookie: &Cookie) {
     seal(out, GREETING_CHECK);
 }
 
-/// Writes a WELCOME.
 pub fn welcome(out: &mut Vec<u8>, connection: u32, greeting: &Greeting) {
     greet(out, WELCOME, connection, greeting);
     seal(out, GREETING_CHECK);
@@ -83,7 +81,6 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     seal(out, CHECK);
 }
 
-/// Writes an ACK.
 pub fn ack(out: &mut Vec<u8>, connection: u32, stream: u32, ack: &Reply, transmission: u32, held: Time) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let flags = flag(ack.ecn, ECN) | flag(ack.cnp, NOTIFICATION) | flag(ack.nack, NACK);
@@ -110,7 +107,6 @@ pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &ProbeHeader, size: usiz
     out.resize(size.max(PROBE_BYTES), 0);
 }
 
-/// Writes the echo of a probe.
 pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
     begin(out, ECHO, if echo.ecn { ECN } else { 0 }, connection);
     put(out, echo.stream.to_be_bytes());

@@ -21,11 +21,8 @@ pub struct GroupedJob {
     pub workload: u16,
     /// Number of its first message in [`crate::FlowSet::messages`].
     pub first: u32,
-    /// Number of groups.
     pub groups: u32,
-    /// Ranks of a group.
     pub ranks: u32,
-    /// Repetitions of a group.
     pub repetitions: u32,
     /// Groups that run at a time.
     pub concurrent: u32,
@@ -45,7 +42,6 @@ pub struct GroupedJob {
     pub collective: Option<CollectiveInfo>,
 }
 
-/// Place of a flow in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLabel {
     /// The job, an index into [`crate::FlowSet::grouped`].
@@ -63,7 +59,6 @@ pub struct FlowLabel {
 }
 
 impl GroupedJob {
-    /// Returns the schedule of a group.
     pub fn schedule(&self, group: u32) -> &Schedule {
         &self.schedules[if self.schedules.len() == 1 { 0 } else { group as usize }]
     }
@@ -74,7 +69,6 @@ impl GroupedJob {
         &self.hosts[first..first + self.ranks as usize]
     }
 
-    /// Returns the number of its messages.
     pub fn messages(&self) -> u64 {
         u64::from(self.schedules[0].messages()) * u64::from(self.repetitions) * u64::from(self.groups)
     }

@@ -3,19 +3,15 @@
 use anabranch_units::Time;
 use std::collections::HashMap;
 
-/// Work of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Sends a message.
     Send {
         /// Receiving rank.
         to: u32,
         /// Payload bytes.
         bytes: u64,
     },
-    /// Computes.
     Compute {
-        /// Time that it takes.
         time: Time,
         /// Processor of the rank that it occupies, in the order in which its computations become ready; `None`: none.
         cpu: Option<u8>,
@@ -29,7 +25,6 @@ pub enum Done {
     Received,
     /// The sender of a message has the last acknowledgement.
     Acknowledged,
-    /// A computation has ended.
     Computed,
     /// A message or a computation has started. Only in schedules that are not in order.
     Started,
@@ -38,9 +33,7 @@ pub enum Done {
 /// Event that an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// Operation of the event.
     pub operation: u32,
-    /// The event.
     pub done: Done,
 }
 
@@ -59,14 +52,12 @@ impl Dependency {
     }
 }
 
-/// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// Sending or computing rank.
     pub rank: u32,
     /// Step of the schedule, from 0.
     pub step: u32,
-    /// Its work.
     pub work: Work,
     /// Number of dependencies up to and with this operation.
     dependencies: u32,
@@ -161,7 +152,6 @@ impl Schedule {
         number
     }
 
-    /// Returns the operations.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -183,12 +173,10 @@ impl Schedule {
         self.window
     }
 
-    /// Returns the number of messages.
     pub fn messages(&self) -> u32 {
         self.number_of_messages
     }
 
-    /// Returns the operation of a message.
     pub fn message(&self, number: u32) -> &Operation {
         let at = self.messages.get(number as usize).copied().unwrap_or(number);
         &self.operations[at as usize]

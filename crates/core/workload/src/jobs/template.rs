@@ -49,27 +49,22 @@ impl GroupTemplate {
         GroupTemplate { entity, groups, ..self }
     }
 
-    /// Returns the number of groups.
     pub fn groups(&self) -> u32 {
         self.groups
     }
 
-    /// Returns the number of flows of a group.
     pub fn flows_per_group(&self) -> u32 {
         self.flows.len() as u32
     }
 
-    /// Returns the number of triggers of a group.
     pub fn triggers_per_group(&self) -> u32 {
         self.triggers.len() as u32
     }
 
-    /// Returns the number of flows of all groups.
     pub fn flows(&self) -> u64 {
         self.flows.len() as u64 * u64::from(self.groups)
     }
 
-    /// Returns the number of triggers of all groups.
     pub fn triggers(&self) -> u64 {
         self.triggers.len() as u64 * u64::from(self.groups)
     }

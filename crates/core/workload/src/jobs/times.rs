@@ -21,7 +21,6 @@ pub struct MessageTimes {
     pub acknowledged: Option<Time>,
 }
 
-/// Times of a rank in a repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankTimes {
     /// Begin of its repetition, with the computation; `None`: what it waits for had not ended when the run did.
@@ -36,7 +35,6 @@ pub struct RankTimes {
 /// Times of the messages of a step in a repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepTimes {
-    /// Number of its messages.
     pub messages: u32,
     /// Earliest start of a message; `None`: none had started when the run ended.
     pub start: Option<Time>,
@@ -44,7 +42,6 @@ pub struct StepTimes {
     pub end: Option<Time>,
     /// Number of that message, and its receiver.
     pub last: Option<(u32, u32)>,
-    /// Number of messages received.
     received: u32,
 }
 
@@ -70,7 +67,6 @@ impl StepTimes {
     }
 }
 
-/// Times of a repetition.
 #[derive(Clone, Copy, Debug)]
 pub struct RepetitionTimes<'a> {
     /// Group, from 0.

@@ -4,7 +4,6 @@ use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 /// Hosts on which a job may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostSet {
-    /// Every host.
     All,
     /// Hosts that neither send nor receive in the workloads before this one in the scenario.
     Rest,

@@ -3,9 +3,7 @@ use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 /// Number of participating hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ranks {
-    /// Every host.
     All,
-    /// This number of hosts.
     Number(u32),
 }
 

@@ -6,8 +6,7 @@ impl SizeDistribution {
     /// 12.1). Probabilities are in percent or fractions, by the last value, 100 or 1; the first is 0; both columns are
     /// non-decreasing. A flat step has no mass; two lines of one size are an atom. `path` is for messages.
     ///
-    /// # Errors
-    /// A broken rule, with file and line.
+    /// Errors: a broken rule, with file and line.
     pub fn parse(text: &str, path: &str) -> Result<Self, WorkloadError> {
         let wrong = |line: usize, message: String| WorkloadError::in_line(path, line, message);
         let mut points: Vec<(f64, f64)> = Vec::new();

@@ -5,11 +5,8 @@ use anabranch_settings::About;
 /// A built-in flow-size distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizesAbout {
-    /// Name in scenarios.
     pub name: &'static str,
-    /// One-line summary.
     pub summary: &'static str,
-    /// Source.
     pub source: &'static str,
     /// The table: a line per point, size in bytes and cumulative probability.
     pub text: &'static str,

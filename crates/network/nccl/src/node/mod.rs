@@ -64,7 +64,6 @@ pub struct Node<D, M> {
     /// Connections that this node receives from, by peer and number.
     theirs: BTreeMap<(PeerId, u32), Id>,
     next_connection: u32,
-    /// First number of receives.
     first: u32,
     /// Peers with unsent control messages, and senders with unsent pieces.
     with_unsent: BTreeSet<PeerId>,

@@ -18,7 +18,6 @@ use std::{
     },
 };
 
-/// Failure of a call.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Result code for NCCL.
@@ -38,7 +37,6 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
-    /// Creates a failure with this code.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Failure { code, message: message.into(), is_reported: Arc::default() }
     }
@@ -55,7 +53,6 @@ impl Failure {
     }
 }
 
-/// A permanent failure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StickyError(Option<Failure>);
 
@@ -99,7 +96,6 @@ pub(super) struct Channel {
 /// State of a sender for the statistics page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Number of the connection.
     pub connection: u32,
     /// Address at which the peer listened.
     pub at: SocketAddr,
@@ -198,10 +194,8 @@ pub trait Memory {
     fn write(&mut self, to: u64, bytes: &[u8]);
 }
 
-/// A buffer for a message.
 #[derive(Debug)]
 pub struct Buffer<M> {
-    /// The memory.
     pub memory: M,
     /// Bytes of the buffer.
     pub size: u64,
@@ -217,19 +211,16 @@ pub struct Done {
 }
 
 impl Done {
-    /// Returns the sizes.
     pub fn sizes(&self) -> &[u64] {
         &self.sizes[..self.count]
     }
 }
 
-/// Delivery counters of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct DeliveryCounters {
     /// Number of packets, retransmissions included.
     pub packets: u64,
-    /// Number of retransmissions.
     pub retransmitted: u64,
     /// Number of packets that timed out.
     pub timeouts: u64,

@@ -25,8 +25,7 @@ const GRANT_BATCH: u32 = 4;
 impl<D: Datapath, M: Memory> Node<D, M> {
     /// Sends a message; `None`: the receiver has not yet posted a buffer for this tag, call again.
     ///
-    /// # Errors
-    /// The connection has failed, the message is larger than its buffer, or too many requests are open.
+    /// Errors: the connection has failed, the message is larger than its buffer, or too many requests are open.
     pub fn send(&mut self, id: Id, memory: M, size: u64, tag: i32) -> Result<Option<Id>, Failure> {
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
         sender.error.check()?;

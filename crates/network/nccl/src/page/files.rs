@@ -18,7 +18,6 @@ const MAX_BYTES: u64 = 16 << 20;
 /// A file that is named like a page but not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file.
     pub path: PathBuf,
     /// Reason why it is not read.
     pub reason: String,
@@ -34,9 +33,6 @@ pub struct Found {
 }
 
 /// Finds the pages of this user's live processes. Removes pages of processes that have ended, and no other file.
-///
-/// # Errors
-/// The folder cannot be read.
 pub fn pages(folder: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     for entry in fs::read_dir(folder)? {

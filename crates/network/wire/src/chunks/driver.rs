@@ -38,7 +38,6 @@ impl Message {
     }
 }
 
-/// Event that a driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkEvent {
     /// The peer is measured, and sending begins.
@@ -51,15 +50,11 @@ pub enum ChunkEvent {
         noise: Time,
     },
     /// A message is complete at the receiver.
-    Sent {
-        /// Number of the message.
-        message: u64,
-    },
+    Sent { message: u64 },
     /// A chunk failed [`ChunkSettings::tries`] times, or no path worked: nothing more is sent.
     Lost,
 }
 
-/// Counters of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkCounters {
     /// Chunks sent, retransmissions included.
@@ -76,7 +71,6 @@ pub struct ChunkCounters {
     pub relabelled: u64,
     /// Total time for which queues were down while they were relabelled or recovered.
     pub relabel_time: Time,
-    /// Number of queues.
     pub queues: u64,
 }
 
@@ -113,7 +107,6 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Returns the path.
     pub fn path(&mut self) -> &mut P {
         &mut self.path
     }
@@ -133,7 +126,6 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.events.pop_front()
     }
 
-    /// Returns the counters.
     pub fn counters(&self) -> ChunkCounters {
         let Queues { relabelled, relabel_time, .. } = self.stream.queues;
         let queues = self.stream.queues.count() as u64;

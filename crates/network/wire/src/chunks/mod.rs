@@ -35,7 +35,6 @@ pub struct Chunk {
 /// Chunk that is no longer under way. Chunks of one queue complete in the order of posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Queue of the chunk.
     pub queue: QueueId,
     /// [`Chunk::number`].
     pub chunk: u64,
@@ -56,33 +55,23 @@ pub trait ChunkPath {
     fn now(&self) -> Time;
 
     /// Opens a queue to the peer. Its packets carry this label.
-    ///
-    /// # Errors
     /// Fails if the peer does not respond or no more queues can be opened.
     fn queue(&mut self, label: Label) -> Result<QueueId, WireError>;
 
     /// Posts a chunk without blocking.
-    ///
-    /// # Errors
-    /// [`Full`]: the chunk was not accepted.
+    /// Errors: [`Full`]: the chunk was not accepted.
     fn post(&mut self, queue: QueueId, chunk: Chunk) -> Result<(), Full>;
 
     /// Passes completions to `take`.
-    ///
-    /// # Errors
     /// Fails if nothing can ever complete again.
     fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<(), WireError>;
 
     /// Assigns a label to a queue without outstanding chunks; the same label recovers a failed one. Returns the time for which the
     /// queue was down.
-    ///
-    /// # Errors
     /// Fails if the hardware or the peer refuses.
     fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError>;
 
     /// Waits until a chunk completes or until `until`.
-    ///
-    /// # Errors
     /// Fails if nothing can ever complete again.
     fn wait(&mut self, until: Time) -> Result<(), WireError>;
 }

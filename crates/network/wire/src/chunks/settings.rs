@@ -69,7 +69,6 @@ impl ChunkSettings {
 /// Sets the parameters for chunks that a scheme has: granularity, chunk size, chunks under way, one tag per label.
 /// `flowbender` uses round trips, since there are no marks.
 ///
-/// # Errors
 /// Fails if the scheme cannot work with this number of labels.
 pub fn chunk_scheme(
     scheme: &mut HostParameters,

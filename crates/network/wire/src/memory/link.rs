@@ -6,7 +6,6 @@ pub type Share = u32;
 
 const WHOLE: u64 = 1_000_000;
 
-/// Parameters of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Rate at which datagrams leave its queue.
@@ -71,9 +70,7 @@ pub struct Counted {
     pub bytes: u64,
     /// Datagrams lost, cut off or dropped by the queue.
     pub lost: u64,
-    /// Datagrams trimmed.
     pub trimmed: u64,
-    /// Datagrams marked.
     pub marked: u64,
     /// Datagrams that arrived twice.
     pub duplicated: u64,

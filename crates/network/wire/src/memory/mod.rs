@@ -45,12 +45,10 @@ struct World {
 #[derive(Debug)]
 struct Host {
     at: SocketAddr,
-    /// By their peer number at this host.
     peers: Vec<Option<u32>>,
     arrived: VecDeque<Datagram>,
 }
 
-/// Network in memory.
 #[derive(Clone, Debug)]
 pub struct Memory(Rc<RefCell<World>>);
 
@@ -91,12 +89,10 @@ impl Memory {
         }
     }
 
-    /// Returns the counters of a link.
     pub fn counted(&self, from: u32, to: u32, label: Label) -> Counted {
         self.0.borrow_mut().link(from, to, label).counted()
     }
 
-    /// Returns the time.
     pub fn now(&self) -> Time {
         self.0.borrow().now
     }

@@ -19,7 +19,6 @@ pub const MAX_SWITCHES: u8 = 8;
 /// Timeout of a switch's reply to an endpoint that traces its labels before it connects.
 pub const SWITCH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Error of a path discovery.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
     /// Invalid input: an address or port that cannot be traced.
@@ -52,14 +51,11 @@ pub struct PathRequest {
     pub labels: u16,
     /// Maximum number of hops to probe.
     pub hops: u8,
-    /// Timeout of a reply.
     pub timeout: Duration,
 }
 
-/// A hop that replied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Address of the hop.
     pub at: Ipv4Addr,
     /// Time from probe to reply.
     pub round_trip: Duration,
@@ -67,14 +63,10 @@ pub struct Hop {
     pub is_last: bool,
 }
 
-/// Hops of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPath {
-    /// Label number.
     pub label: u16,
-    /// Source port.
     pub source: u16,
-    /// Destination port.
     pub destination: u16,
     /// Hops in order; `None` if no reply arrived.
     pub hops: Vec<Option<Hop>>,
@@ -147,9 +139,7 @@ pub fn groups(found: &[LabelPath]) -> Groups {
 }
 
 /// Returns the IPv4 address of an endpoint.
-///
-/// # Errors
-/// Returns an error if the address is IPv6.
+/// Fails if the address is IPv6.
 pub fn address(to: SocketAddr) -> Result<SocketAddrV4, PathError> {
     match to {
         SocketAddr::V4(to) => Ok(to),
@@ -158,9 +148,7 @@ pub fn address(to: SocketAddr) -> Result<SocketAddrV4, PathError> {
 }
 
 /// Checks that a network with switches may be between the local endpoint and `to`.
-///
-/// # Errors
-/// Returns an error if the address is a loopback address.
+/// Fails if the address is a loopback address.
 pub fn check_network(to: IpAddr) -> Result<(), PathError> {
     if !to.is_loopback() {
         return Ok(());
@@ -186,9 +174,7 @@ pub fn describe(groups: &Groups, labels: usize, to: &str) -> String {
 }
 
 /// Traces the hops of each label.
-///
-/// # Errors
-/// Returns an error if ports are in use or nothing can be sent.
+/// Fails if ports are in use or nothing can be sent.
 pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, PathError> {
     if u32::from(request.to.port()) + u32::from(request.labels) > 1 << 16 {
         let (labels, to) = (request.labels, request.to);
@@ -202,8 +188,7 @@ pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, PathError> {
 /// Traces the hops of packets of `pairs`, each a source and a destination port; label `i` is the `i`th pair. Queue pairs of
 /// RoCEv2 have one destination port, and source ports of their own.
 ///
-/// # Errors
-/// Returns an error if a source port is in use or nothing can be sent.
+/// Fails if a source port is in use or nothing can be sent.
 pub fn discover_pairs(
     to: Ipv4Addr,
     pairs: &[(u16, u16)],

@@ -32,7 +32,6 @@ const ORIGIN_ICMP: u8 = 2;
 const TIME_EXCEEDED: u8 = 11;
 const UNREACHABLE: u8 = 3;
 
-/// Opens a UDP socket.
 pub(super) fn open(port: u16) -> Result<UdpSocket, PathError> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
@@ -67,7 +66,6 @@ pub struct Trace {
     until: Instant,
 }
 
-/// Probe of a hop.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     label: usize,
@@ -79,8 +77,7 @@ impl Trace {
     /// Prepares a trace that sends from these sockets, one per label or one for all, to these ports of `to`. Until it is dropped, their
     /// error queues receive ICMP errors, and other datagrams may fail to be sent or received with such an error.
     ///
-    /// # Errors
-    /// Returns an error if the sockets have no error queue.
+    /// Fails if the sockets have no error queue.
     pub fn new(
         to: Ipv4Addr,
         sockets: Vec<UdpSocket>,
@@ -120,9 +117,7 @@ impl Trace {
     }
 
     /// Prepares a trace of packets of `pairs`, each a source and a destination port; label `i` is the `i`th pair.
-    ///
-    /// # Errors
-    /// Returns an error if a source port is in use.
+    /// Fails if a source port is in use.
     pub fn of_pairs(to: Ipv4Addr, pairs: &[(u16, u16)], hops: u8, timeout: Duration) -> Result<Self, PathError> {
         let sockets: Vec<UdpSocket> = pairs.iter().map(|pair| open(pair.0)).collect::<Result<_, _>>()?;
         Trace::new(to, sockets, pairs.iter().map(|pair| pair.1).collect(), hops, timeout)
@@ -134,9 +129,6 @@ impl Trace {
     }
 
     /// Sends probes and reads replies as far as possible without waiting; returns the hops of each label at the end.
-    ///
-    /// # Errors
-    /// Returns an error if nothing can be sent.
     pub fn poll(&mut self) -> Result<Option<Vec<LabelPath>>, PathError> {
         loop {
             if self.probes.is_empty() && !self.begin_hop()? {
@@ -164,9 +156,6 @@ impl Trace {
     }
 
     /// Waits for the end of the trace and returns the hops of each label.
-    ///
-    /// # Errors
-    /// Returns an error if nothing can be sent.
     pub fn finish(mut self) -> Result<Vec<LabelPath>, PathError> {
         loop {
             if let Some(paths) = self.poll()? {

@@ -24,7 +24,6 @@ const POLL_INTERVAL: Time = Time::from_us(100_000);
 /// Length and CRC-32 of the bytes sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of bytes.
     pub bytes: u64,
     /// CRC-32 of all of them in order.
     pub checksum: u32,
@@ -67,7 +66,6 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The datapath failed.

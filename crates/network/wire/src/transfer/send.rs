@@ -15,7 +15,6 @@ const STREAM: u32 = 0;
 const REFUSED: Time = Time::from_us(1_000_000);
 const MIN_REFUSED: u64 = 8;
 
-/// Endpoint to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// Address at which it listens, of several planes in the first.
@@ -43,7 +42,6 @@ pub struct Record {
     pub summary: Summary,
     /// Packets, retransmissions included.
     pub packets: u64,
-    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
@@ -115,7 +113,6 @@ impl From<SocketAddr> for Destination {
 /// Sends `bytes` bytes, produced by `fill`. `poll` is called periodically with the time and the bytes acknowledged, and
 /// returns `false` to stop.
 ///
-/// # Errors
 /// Fails if the peer cannot be reached, leaves, or has received other bytes.
 pub fn send<D: Datapath>(
     driver: &mut Driver<D>,
@@ -174,8 +171,6 @@ fn open<D: Datapath>(driver: &mut Driver<D>, to: &Destination) -> Result<PeerId,
 }
 
 /// Connects to a destination within `timeout`, so that a transfer to it begins at once.
-///
-/// # Errors
 /// Fails if it does not reply, or if the kernel refuses what is sent to it.
 pub fn connect<D: Datapath>(driver: &mut Driver<D>, to: &Destination, timeout: Time) -> Result<(), TransferError> {
     let peer = open(driver, to)?;

@@ -17,7 +17,6 @@ const MAX_CONFIRMATIONS: usize = 64;
 /// Result of an incoming transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Sending peer.
     pub peer: PeerId,
     /// Address of the peer.
     pub from: Option<SocketAddr>,

@@ -110,7 +110,6 @@ impl UdpPath {
     /// `max_peers` peers. Packets to the networks of `at` leave by its interface, even if another one is in the same
     /// network.
     ///
-    /// # Errors
     /// Fails if a port is in use or not permitted.
     pub fn open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         Self::open_planes(&[at], labels, max_peers)
@@ -119,23 +118,18 @@ impl UdpPath {
     /// Does the same with an address in each plane; `labels` are those of all planes. Addresses with port 0 have the same
     /// ports.
     ///
-    /// # Errors
     /// Fails if a port is in use or not permitted, or if the planes have no equal number of labels.
     pub fn open_planes(at: &[SocketAddr], labels: u32, max_peers: u32) -> Result<Self, WireError> {
         Self::open_sockets(at, labels, labels, max_peers)
     }
 
     /// Opens one socket in each plane, for an endpoint that calls others and is never called.
-    ///
-    /// # Errors
     /// Fails if the port is in use or not permitted, or if the planes have no equal number of labels.
     pub fn calling(at: &[SocketAddr], labels: u32, max_peers: u32) -> Result<Self, WireError> {
         Self::open_sockets(at, at.len() as u32, labels, max_peers)
     }
 
     /// Does the same for labels of which each carries a value.
-    ///
-    /// # Errors
     /// Fails also if the kernel does not send these flow labels.
     #[cfg(target_os = "linux")]
     pub fn calling_with(at: &[SocketAddr], carried: &[Carried], max_peers: u32) -> Result<Self, WireError> {
@@ -268,7 +262,6 @@ impl UdpPath {
     /// Prepares a trace of the switches towards a peer to be called, whose label 0 has the address `to`, for as many labels
     /// as both have. It sends from the first socket of this datapath, which continues meanwhile.
     ///
-    /// # Errors
     /// Fails if the sockets have no error queue.
     #[cfg(target_os = "linux")]
     pub fn trace(&self, to: SocketAddrV4, labels: u16) -> Result<Trace, PathError> {

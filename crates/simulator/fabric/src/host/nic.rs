@@ -329,7 +329,6 @@ impl Nics {
         true
     }
 
-    /// Opens a flow.
     pub(super) fn open(&mut self, plan: &Plan<'_>, flow: SenderFlow) -> Slot {
         let takes_credit = plan.transports.of(flow.of.transport).credit_window().is_some();
         self.nics[flow.of.src.at()].sharing_credit += u32::from(takes_credit);

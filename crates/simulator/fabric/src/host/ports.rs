@@ -12,7 +12,6 @@ use crate::{
 use anabranch_topology::LinkId;
 use anabranch_units::Time;
 
-/// Ports of a host that are of use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usable {
     /// Those not known to be down here, one bit each.

@@ -36,7 +36,6 @@ impl Senders {
     }
 }
 
-/// Queue pairs of a probe.
 fn pairs(plan: &Plan<'_>, balancer: u8) -> u32 {
     u32::from(plan.balancers[usize::from(balancer)].host.capabilities().probes_are_queue_pairs())
 }

@@ -73,7 +73,6 @@ impl Pacer {
     }
 }
 
-/// Queue pairs of a flow at its receiver.
 fn queue_pairs(plan: &Plan<'_>, flow: &Flow) -> u32 {
     plan.balancers[usize::from(plan.balancer_of(flow))].host.capabilities().queue_pairs()
 }

@@ -164,7 +164,6 @@ pub enum Split {
 /// Execution options of a run, which do not affect results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
-    /// Maximum number of threads.
     pub threads: usize,
     /// Time at which ports advance.
     pub timing: Timing,

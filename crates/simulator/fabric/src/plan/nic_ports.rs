@@ -30,7 +30,6 @@ impl NicPorts {
         if let NicPorts::Part(planes) = self { planes } else { 1 }
     }
 
-    /// Returns the bits of that part.
     pub(crate) fn plane_bits(self) -> u32 {
         u32::BITS - (self.named_planes() - 1).leading_zeros()
     }

@@ -49,7 +49,6 @@ enum PortRtt {
     Paths(BTreeMap<u64, Time>, u64, u64),
 }
 
-/// The pairs that flows use.
 #[derive(Clone, Debug)]
 pub(crate) struct UsedPairs {
     kinds: Vec<u16>,

@@ -44,7 +44,6 @@ pub(crate) struct Ports<'a> {
     /// 1 if a packet that arrives exactly when a port becomes free joins before the port chooses, else 0.
     tie: u64,
     ties: Ties,
-    /// Per port.
     salts: Vec<u64>,
 }
 

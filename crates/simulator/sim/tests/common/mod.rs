@@ -236,7 +236,6 @@ pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
     run_as(setup, How { timing: Timing::Eager, ..How::on(threads) })
 }
 
-/// The error of a run that is refused.
 pub fn refused(setup: &Setup) -> anabranch_backend::RunError {
     anabranch_sim::run(setup, 1, &mut |_| true).expect_err("refused")
 }

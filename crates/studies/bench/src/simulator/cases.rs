@@ -44,7 +44,6 @@ pub const LARGE: Case = Case {
 };
 
 impl Case {
-    /// Loads the scenario.
     pub fn load(&self) -> Result<Scenario, ScenarioError> {
         let changes: Vec<String> = self.changes.iter().map(|change| (*change).to_string()).collect();
         library::load(self.scenario, &changes, None)

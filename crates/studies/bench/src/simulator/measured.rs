@@ -36,24 +36,17 @@ pub struct Pairs {
     pub speedup: f64,
 }
 
-/// Results of a case.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// Name of the case.
     pub name: &'static str,
-    /// Name of its scenario.
     pub scenario: &'static str,
-    /// Changes to the scenario.
     pub changes: &'static [&'static str],
-    /// Hosts.
     pub hosts: u32,
     /// Runs of the stripped loop.
     pub stripped: Vec<Timed>,
-    /// Runs of the simulator.
     pub simulator: Vec<Timed>,
     /// Runs of the simulator on two threads; empty if not measured.
     pub two_threads: Vec<Timed>,
-    /// Packet-hops of one run of the simulator.
     pub packet_hops: u64,
     /// Fingerprint of the simulator's results, the same in every run; `None` before the first.
     pub fingerprint: Option<u64>,

@@ -16,7 +16,6 @@ pub const BARRIER_NS: u64 = 1_000;
 pub struct Predicted {
     /// Threads; fewer than requested where the fabric has fewer cells.
     pub threads: usize,
-    /// Number of windows.
     pub windows: usize,
     /// Processor time of all threads over that of one thread alone: what crossing costs.
     pub work: f64,
@@ -33,9 +32,6 @@ fn thread_nanoseconds() -> u64 {
 }
 
 /// Predicts the speed of `case` on each of `threads`.
-///
-/// # Errors
-/// [`BenchError`] if the scenario is invalid or its run fails.
 pub fn predict(case: &Case, threads: &[usize]) -> Result<Vec<Predicted>, BenchError> {
     let scenario = case.load()?;
     let setup: Setup = scenario.setup(scenario.seed)?;

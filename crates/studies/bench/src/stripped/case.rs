@@ -10,9 +10,7 @@ const BUCKET_BITS: u32 = 12;
 /// Network, traffic and window of a stripped loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrippedCase {
-    /// The graph.
     pub graph: GraphKind,
-    /// Delays of its links.
     pub delays: Delays,
     /// Receiver of each host.
     pub to: Vec<u32>,

@@ -28,18 +28,10 @@ pub struct Delays {
     pub far: u64,
 }
 
-/// Graph of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphKind {
     /// Two tiers.
-    LeafSpine {
-        /// Leaves.
-        leaves: usize,
-        /// Hosts at each.
-        hosts_per_leaf: usize,
-        /// Spines.
-        spines: usize,
-    },
+    LeafSpine { leaves: usize, hosts_per_leaf: usize, spines: usize },
     /// A non-blocking fat tree of three tiers.
     FatTree {
         /// Number of ports up, and of ports down.
@@ -57,7 +49,6 @@ pub enum GraphKind {
 }
 
 impl GraphKind {
-    /// Number of hosts.
     pub fn hosts(self) -> usize {
         match self {
             GraphKind::LeafSpine { leaves, hosts_per_leaf, .. } => leaves * hosts_per_leaf,

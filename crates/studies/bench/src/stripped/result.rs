@@ -1,4 +1,3 @@
-/// Results of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StrippedResult {
     /// Packets that left a port.

@@ -11,11 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Explanation {
     /// The load balancer or variant.
     pub scheme: String,
-    /// Name of the quantity.
     pub quantity: &'static str,
     /// The spine or port; empty for the whole run.
     pub place: String,
-    /// Unit of the quantity.
     pub unit: &'static str,
     /// Mean per backend, in the order of the backends; `None` where it was not measured.
     pub values: Vec<Option<f64>>,

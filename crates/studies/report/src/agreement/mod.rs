@@ -18,8 +18,7 @@ use std::{
 /// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`, and returns
 /// the page's path.
 ///
-/// # Errors
-/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
+/// Fails if a file cannot be written, or exists and no manifest lists it.
 pub fn write_agreement(
     directory: &Path,
     agreement: &Agreement,

@@ -50,7 +50,6 @@ impl Verdict {
 pub struct AgreementRow {
     /// The load balancer or variant.
     pub scheme: String,
-    /// The other backend.
     pub backend: String,
     /// Mean on the first backend over the paired seeds, or over its own seeds if there is no pair; `None` if it has no values.
     pub reference: Option<f64>,
@@ -62,26 +61,20 @@ pub struct AgreementRow {
     pub ratio_ci95_low: Option<f64>,
     /// Upper end of the interval.
     pub ratio_ci95_high: Option<f64>,
-    /// Number of seeds compared.
     pub seeds: usize,
     /// Seeds excluded because a run was machine-bound.
     pub machine_bound_seeds: Vec<u64>,
-    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// Several backends on the same flows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Name of the scenario.
     pub scenario: String,
     /// The backends; the others are compared with the first.
     pub backends: Vec<String>,
-    /// Name of the metric.
     pub metric: String,
-    /// Title of the metric.
     pub title: String,
-    /// Unit of the metric.
     pub unit: &'static str,
     /// A row per scheme and other backend.
     pub rows: Vec<AgreementRow>,
@@ -105,9 +98,6 @@ pub struct Side {
 impl Side {
     /// Reads the comparison or sweep of `backend` below `directory`. In a sweep, each load balancer at each point is a
     /// scheme: `load = 0.3, ecmp`.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be read.
     pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
         let directory = directory.join(backend);
         let runs = match Plan::read(&directory)? {
@@ -155,9 +145,6 @@ fn usual_metric(sides: &[Side]) -> &'static str {
 
 impl Agreement {
     /// Compares the runs of `sides` with those of the first, in the order of `schemes`.
-    ///
-    /// # Errors
-    /// [`ReportError`] if the rows of links cannot be read.
     pub fn new(sides: &[Side], schemes: &[String], metric: Option<&Metric>) -> Result<Self, ReportError> {
         let usual = || Metric::read(usual_metric(sides)).expect("a metric of comparisons");
         let metric = &metric.cloned().unwrap_or_else(usual);

@@ -8,20 +8,17 @@ pub use page::{ClaimPage, ClaimRow, write_claims};
 use crate::{Figure, column};
 use anabranch_results::cell;
 
-/// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimMark {
     /// Mean over seeds; infinite if flows never ended, `None` if the runs are missing.
     pub mean: Option<f64>,
     /// 95 % confidence interval of the mean.
     pub interval: Option<(f64, f64)>,
-    /// Number of seeds.
     pub seeds: usize,
     /// The paper's value.
     pub published: Option<f64>,
 }
 
-/// One panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimPanel {
     /// Heading of the panel; empty if it is the only one.
@@ -52,30 +49,23 @@ pub enum ClaimShape {
 /// A figure in the style of a paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimFigure {
-    /// Name of its files.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Scale and seeds of the results.
     pub subtitle: String,
     /// Bars, lines or a distribution.
     pub shape: ClaimShape,
-    /// Title of the x axis.
     pub x_title: String,
-    /// Labels of the x values.
     pub x: Vec<String>,
-    /// Names of the series.
     pub series: Vec<String>,
     /// `true` if the y axis is logarithmic.
     pub logarithmic: bool,
-    /// The panels.
     pub panels: Vec<ClaimPanel>,
     /// Version and commit of the results.
     pub provenance: String,
 }
 
 impl ClaimFigure {
-    /// Returns the marks as CSV.
     pub fn to_csv(&self) -> String {
         self.drawn().to_csv()
     }

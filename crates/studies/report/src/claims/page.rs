@@ -6,20 +6,14 @@ use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../page/claims.html.jinja");
 
-/// A claim on the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRow {
-    /// Its name.
     pub id: String,
     /// Section or figure of the paper that makes the claim.
     pub place: String,
-    /// Text of the claim.
     pub says: String,
-    /// The published value.
     pub published: String,
-    /// Our value.
     pub ours: String,
-    /// The verdict.
     pub verdict: String,
     /// Size and seeds of the runs.
     pub size: String,
@@ -32,25 +26,20 @@ pub struct ClaimRow {
 /// Content of the page of a paper's claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimPage {
-    /// Title of the paper.
     pub title: String,
-    /// Scale of the runs.
     pub scale: String,
     /// Number of claims per verdict.
     pub totals: String,
     /// Limitations of the results.
     pub warnings: Vec<String>,
-    /// The claims.
     pub claims: Vec<ClaimRow>,
-    /// Version and commit.
     pub version: String,
 }
 
 /// Writes the page of the claims, `dir/report.html`, with `figures` in `dir/figures` (SVG, PDF, PNG, rows as CSV) and
 /// `tables` (name, meaning, text) beside it.
 ///
-/// # Errors
-/// [`ReportError`] if a figure cannot be drawn, a file cannot be written, or exists and this crate did not write it.
+/// Fails if a figure cannot be drawn, a file cannot be written, or exists and this crate did not write it.
 pub fn write_claims(
     dir: &Path,
     page: &ClaimPage,

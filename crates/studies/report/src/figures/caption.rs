@@ -65,7 +65,6 @@ impl Caption {
         sentences.join(" ")
     }
 
-    /// Returns the file with the caption.
     pub(crate) fn file(&self, figure: &Figure, layout: &Layout) -> String {
         let text = textwrap::fill(&self.text(figure), 100);
         format!("{text}\n\nDrawn for {}. Numbers: ../{}.csv\n", layout.fits, figure.file)

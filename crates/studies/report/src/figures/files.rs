@@ -20,7 +20,6 @@ pub(crate) struct FigureFiles {
 }
 
 impl FigureFiles {
-    /// Stages the files of the page.
     pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
         let name = &figure.file;
         let shapes = shapes(name, &figure.svg)?;

@@ -1,6 +1,5 @@
 //! Sizes of figures: on the page, in a column of a paper, on a slide.
 
-/// What figures are drawn for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FigureStyle {
     /// The page `report.html` and its files: with title and subtitle.
@@ -41,11 +40,9 @@ pub(crate) struct Layout {
     plot: (f64, f64),
     /// Points of PDF per pixel of a drawing. Labels have 12 pixels, ticks 11.
     points: f64,
-    /// Extensions of its files.
     pub(crate) extensions: &'static [&'static str],
 }
 
-/// The page.
 pub(crate) const PAGE: Layout = Layout {
     folder: "",
     fits: "",

@@ -26,31 +26,23 @@ impl From<Vec<Vec<String>>> for Rows {
     }
 }
 
-/// A figure and the rows it shows.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Name of the kind of figure.
     pub name: &'static str,
     /// Name of the files, without the extension.
     pub file: String,
     /// The workload that the figure shows, if there are several.
     pub workload: Option<String>,
-    /// Title.
     pub title: String,
-    /// Caption.
     pub caption: String,
-    /// The drawing as SVG.
     pub svg: String,
-    /// Columns of the rows.
     pub columns: Vec<ColumnEntry>,
-    /// Rows that the figure shows.
     pub(crate) rows: Rows,
     /// Points whose values the page shows.
     pub(crate) hits: Vec<Hit>,
 }
 
 impl Figure {
-    /// Returns the rows as CSV.
     pub fn to_csv(&self) -> String {
         rows::to_csv(&self.columns, std::iter::empty::<[&str; 0]>()) + &self.rows.0
     }
@@ -124,7 +116,6 @@ impl View<'_> {
 type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
 
 pub(crate) struct FigureKind {
-    /// Name of the files.
     pub(crate) name: &'static str,
     pub(crate) draw: Draw,
     /// `true` if there is a figure per workload.

@@ -26,7 +26,6 @@ pub(super) struct Curve {
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) heading: String,
-    /// Title of the value axis.
     pub(super) title: &'static str,
     pub(super) format: Format,
     pub(super) merge: Merge,

@@ -32,10 +32,8 @@ struct LinkValue {
     values: Vec<f64>,
 }
 
-/// Data of a run that the metrics need.
 #[derive(Debug)]
 pub struct RunData {
-    /// Summary of the run.
     pub summary: Summary,
     pub(super) json: serde_json::Value,
     flows: Vec<FlowValue>,

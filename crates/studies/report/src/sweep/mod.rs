@@ -43,9 +43,7 @@ fn labels(plan: &Plan) -> Vec<Label> {
 /// page's path.
 ///
 /// `rows`: also the rows of all runs, a Parquet file per table. The manifest records `state`, the state of the runs.
-///
-/// # Errors
-/// [`ReportError`] if `dir` contains no sweep or no finished run, or if a file cannot be read or written.
+/// Fails if `dir` contains no sweep or no finished run, or if a file cannot be read or written.
 pub fn report_sweep(dir: &Path, rows: bool, state: &str) -> Result<(Sweep, PathBuf), ReportError> {
     report_sweep_in(dir, rows, state, FigureStyle::Page).map(|(sweep, page, _)| (sweep, page))
 }

@@ -22,7 +22,6 @@ pub(crate) enum RunState {
 /// A sweep with the results of its runs.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Plan of the sweep.
     pub plan: Plan,
     /// Comparison of the finished runs at each point; `None` if there are none.
     pub comparisons: Vec<Option<Comparison>>,
@@ -32,9 +31,6 @@ pub struct Sweep {
 
 impl Sweep {
     /// Reads the sweep in `dir`; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`ReportError`] if a file cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         let Some(plan) = Plan::read(dir)? else { return Ok(None) };
         let mut comparisons = vec![];

@@ -8,9 +8,7 @@ use std::path::Path;
 /// First difference between a file and the rows of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDifference {
-    /// Name of the file.
     pub file: String,
-    /// Description of the difference.
     pub found: String,
 }
 

@@ -24,7 +24,6 @@ pub enum Filling<'r> {
 pub struct Bits {
     /// The bytes of the bitmap.
     pub bytes: Vec<u8>,
-    /// Number of bits.
     pub len: usize,
 }
 
@@ -32,7 +31,6 @@ impl Bits {
     fn with_capacity(bits: usize) -> Self {
         Bits { bytes: Vec::with_capacity(bits.div_ceil(8)), len: 0 }
     }
-    /// Returns a bit.
     #[inline]
     pub fn get(&self, index: usize) -> bool {
         self.bytes[index / 8] >> (index % 8) & 1 == 1
@@ -84,7 +82,6 @@ pub struct Words<'r> {
     pub keys: Vec<i32>,
     /// The different texts, in the order of their first cells.
     pub words: Vec<String>,
-    /// Validity of the cells.
     pub validity: Validity,
     indices: FxHashMap<String, i32>,
     /// Last text and its index: most cells are equal to the one above.

@@ -18,18 +18,14 @@ use std::{io::Write, iter::repeat_n, path::PathBuf};
 /// A column that identifies the run of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
-    /// Name.
     pub name: String,
-    /// Kind of its values.
     pub kind: ColumnKind,
-    /// Meaning.
     pub meaning: String,
 }
 
 /// One of the gathered runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Directory with its tables.
     pub directory: PathBuf,
     /// A cell per [`Label`].
     pub labels: Vec<String>,

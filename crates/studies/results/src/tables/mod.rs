@@ -27,7 +27,6 @@ use crate::RunMeta;
 use anabranch_outcome::RunResult;
 use std::borrow::Cow;
 
-/// Kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Integers from 0 to 2^63-1.
@@ -36,7 +35,6 @@ pub enum ColumnKind {
     Unsigned,
     /// Floating-point numbers.
     Real,
-    /// Texts.
     Text,
     /// `true` or `false`.
     Flag,
@@ -54,7 +52,6 @@ impl ColumnKind {
     }
 }
 
-/// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'r> {
     /// Value of a [`ColumnKind::Integer`] or [`ColumnKind::Unsigned`] column.
@@ -84,16 +81,13 @@ impl From<Option<f64>> for Value<'_> {
 /// Data from which cells are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'r> {
-    /// The rows of the run.
     pub result: &'r RunResult,
-    /// Names and settings of the run.
     pub meta: &'r RunMeta,
     /// Time from which starting flows are measured.
     pub counted_from: anabranch_units::Time,
 }
 
 impl<'r> Context<'r> {
-    /// Creates the context of a run.
     pub fn new(result: &'r RunResult, meta: &'r RunMeta) -> Self {
         Context { result, meta, counted_from: meta.counted_from(result) }
     }
@@ -102,16 +96,13 @@ impl<'r> Context<'r> {
 /// Position of a row: index in the run's list and, if its entries have parts, index in the entry.
 pub type At = (usize, usize);
 
-/// Declaration of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// Name in every format.
     pub name: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// Meaning.
     pub meaning: &'static str,
-    /// Kind of its values.
     pub kind: ColumnKind,
     /// `true` if cells may be empty.
     pub optional: bool,
@@ -121,16 +112,13 @@ pub struct Column {
     pub fill: for<'r> fn(&Context<'r>, &[At], &mut Filling<'r>) -> bool,
 }
 
-/// Declaration of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     /// Name of the files, without the extension.
     pub name: &'static str,
-    /// Meaning of a row.
     pub meaning: &'static str,
     /// `true` if it is written even without rows.
     pub always: bool,
-    /// Columns.
     pub columns: &'static [Column],
     /// Function that returns the positions of the rows of the table.
     pub rows: fn(&Table, &RunResult) -> Vec<At>,

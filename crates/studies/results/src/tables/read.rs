@@ -43,9 +43,6 @@ pub struct Frame {
 impl Frame {
     /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet if it exists, else from CSV; `None` without
     /// either. Columns that the file lacks, since another version wrote it, are empty and listed by [`Frame::missing`].
-    ///
-    /// # Errors
-    /// [`ReportError`] if the file cannot be read.
     pub fn read(dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Self>, ReportError> {
         let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
         let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
@@ -96,7 +93,6 @@ impl Frame {
     pub fn missing(&self) -> &[String] {
         &self.missing
     }
-    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -8,7 +8,6 @@ use anabranch_workload::FlowSet;
 /// Flows as named in a scenario. In names of workloads and hosts `*` matches any text and `?` one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChosenFlows {
-    /// The flow of this number.
     Number(u32),
     /// Those of a workload, or its first ones up to a number; `first` means all workloads together.
     Of(String, Option<u64>),

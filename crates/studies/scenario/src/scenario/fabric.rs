@@ -13,9 +13,7 @@ use toml::Table;
 /// A named set of defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// Its name.
     pub name: &'static str,
-    /// Its description.
     pub meaning: &'static str,
     /// Its defaults of `[fabric]`.
     pub fabric: fn() -> FabricParameters,

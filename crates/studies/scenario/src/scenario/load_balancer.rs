@@ -35,9 +35,7 @@ impl LoadBalancers {
     }
 
     /// Returns the host side of a load balancer, or a host scheme by its own name, for a real network.
-    ///
-    /// # Errors
-    /// There is none of this name, or its switches choose the paths.
+    /// Errors: there is none of this name, or its switches choose the paths.
     pub fn host(&self, name: &str) -> Result<HostParameters, SchemeError> {
         match (self.named(name), HostParameters::named(name.trim())) {
             (Ok(balancer), _) => check_host_side(&balancer.host, &balancer.switch).map(|()| balancer.host),

@@ -65,35 +65,26 @@ pub(crate) const KEYS: &[&str] = &[
     "wire",
 ];
 
-/// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name in tables and reports.
     pub name: String,
-    /// Its name in file names.
     pub stem: String,
     /// Seed of everything random.
     pub seed: u64,
     topology: TopologySection,
     /// The servers whose NICs are the hosts of the topology; `None`: hosts are endpoints.
     pub servers: Option<ServerParameters>,
-    /// The profile.
     pub profile: &'static Profile,
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
     /// Parameters of the marking rules, of which `fabric.marking` names one.
     pub marking: Each<MarkingParameters>,
-    /// The transport.
     pub transport: TransportParameters,
-    /// The load balancers.
     pub load_balancers: LoadBalancers,
-    /// The traffic.
     pub workloads: Vec<Workload>,
-    /// The faults.
     pub faults: Vec<FaultParameters>,
-    /// Extra measurements.
     pub measure: MeasureParameters,
-    /// End of a run.
     pub run: RunParameters,
     /// Load balancers, seeds and baseline of a comparison.
     pub compare: CompareParameters,
@@ -108,7 +99,6 @@ pub struct Scenario {
 
 /// The text of a file that a scenario names, and the extension of its name.
 pub struct FolderFile {
-    /// Its text.
     pub text: String,
     /// Text after the last dot of its name.
     pub ending: String,
@@ -117,8 +107,7 @@ pub struct FolderFile {
 /// Returns the checked `[topology]` of a scenario whose other sections do not matter, with every default filled in, and the
 /// file that it names, if any. A relative path is relative to `folder`.
 ///
-/// # Errors
-/// Where the section is missing or wrong, or the graph cannot be built.
+/// Fails where the section is missing or wrong, or the graph cannot be built.
 pub fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFile>), ScenarioError> {
     let section = topology::read(Section::of(tree.root(), "the scenario")?.table("topology")?)?;
     let mut budget = Budget::new(&RunParameters::default());
@@ -285,9 +274,7 @@ impl Scenario {
     }
 
     /// Returns the scenario with another load balancer for all workloads that do not name their own.
-    ///
-    /// # Errors
-    /// Where there is no such load balancer, or its sides do not form a pair.
+    /// Fails where there is no such load balancer, or its sides do not form a pair.
     pub fn with_scheme(&self, scheme: &str) -> Result<Self, ScenarioError> {
         let main = self.load_balancers.named(scheme).map_err(|error| ScenarioError::new(error.to_string()))?;
         let mut other = self.clone();
@@ -296,9 +283,7 @@ impl Scenario {
     }
 
     /// Returns the scenario with other values of some keys (`KEY=VALUE` each), as the flag `flag` gives them.
-    ///
-    /// # Errors
-    /// Where a key does not exist or a value does not fit.
+    /// Fails where a key does not exist or a value does not fit.
     pub fn changed(&self, flag: &str, changes: &[String]) -> Result<Self, ScenarioError> {
         let mut tree = self.tree.clone();
         for change in changes {
@@ -488,8 +473,7 @@ impl Scenario {
     /// `scheme` is a load balancer, of which the host side counts, or a host scheme; `None`: the scenario's. Also returns the
     /// structured values of its profile, each with its port, if the wire carries them.
     ///
-    /// # Errors
-    /// Where `[wire]`, the scheme or the transport is invalid, or the topology cannot be built.
+    /// Fails where `[wire]`, the scheme or the transport is invalid, or the topology cannot be built.
     pub fn wire_settings(
         &self,
         scheme: Option<&str>,
@@ -673,9 +657,7 @@ impl Scenario {
     }
 
     /// Builds the complete input of a run with `seed`. The traffic depends on the seed, not on the load balancer.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] for errors that only building the graph and the flows reveals.
+    /// Errors: [`ScenarioError`] for errors that only building the graph and the flows reveals.
     pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
         let mut budget = Budget::new(&self.run);
         let topology = self.topology_within(&mut budget)?;

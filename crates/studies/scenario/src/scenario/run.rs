@@ -6,12 +6,10 @@ use anabranch_backend::{LoadBalancer, Setup};
 use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// Completion of every flow.
     AllFlowsDone,
-    /// At this time.
     At(Time),
 }
 
@@ -140,7 +138,6 @@ parameters! {
     }
 }
 
-/// Maximum number of seeds of one comparison.
 pub const MAX_SEEDS: u64 = 10_000;
 
 pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunParameters, ScenarioError> {

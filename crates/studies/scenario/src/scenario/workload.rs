@@ -15,9 +15,7 @@ use toml::Table;
 /// A part of the traffic.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The kind and its parameters.
     pub kind: WorkloadParameters,
-    /// Parameters common to all workloads.
     pub common: CommonParameters,
     /// Its name, given or made from its kind.
     pub name: String,

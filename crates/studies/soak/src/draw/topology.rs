@@ -127,7 +127,6 @@ fn rails(dice: &mut Dice, draft: &Draft, section: Section, kind: &str) -> Draft 
     }
 }
 
-/// Draws servers with this number of NICs.
 fn servers_of(dice: &mut Dice, nics: u64) -> Section {
     Section::new("[servers]")
         .raw("gpus", nics * dice.one(&[1, 1, 2, 3]))

@@ -22,10 +22,8 @@ pub struct DryRun {
     pub side_by_side: usize,
 }
 
-/// Measurement of one run.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Its name.
     pub name: String,
     /// Its duration in seconds; if it was stopped early, extrapolated from the share of its flows that were done.
     pub seconds: f64,

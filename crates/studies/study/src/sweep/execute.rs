@@ -10,10 +10,8 @@ use anabranch_results::{FailedRun, Manifest, check_files, failed_file, is_comple
 use anabranch_scenario::{BackendEntry, Scenario, ScenarioError};
 use std::path::{Path, PathBuf};
 
-/// Options of executing a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads.
     pub threads: usize,
     /// Existing runs that are repeated.
     pub again: Again,
@@ -23,7 +21,6 @@ pub struct Options {
     pub task: Option<(usize, usize)>,
 }
 
-/// Outcome of an execution.
 #[derive(Debug)]
 pub struct Swept {
     /// Number of runs in this process's share.
@@ -86,9 +83,7 @@ impl Sweep {
 
     /// Does the runs that are missing in the store of `place`. A failed run is recorded and does not stop the others.
     ///
-    /// # Errors
-    /// [`RunError`] where a point cannot be run at all (reported first), another sweep is in the way, or nothing can be
-    /// written.
+    /// Fails where a point cannot be run at all (reported first), another sweep is in the way, or nothing can be written.
     pub fn execute(&self, place: &Place, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
         let (share, jobs) = (self.share(options.task), self.due(place.runs(), &options));
         let store = self.open(place, &jobs, options.replace, observer)?;
@@ -103,9 +98,6 @@ impl Sweep {
     }
 
     /// Prepares the store for other processes that do the runs: all steps of [`Sweep::execute`] before the first run.
-    ///
-    /// # Errors
-    /// As [`Sweep::execute`].
     pub fn prepare(&self, directory: &Path, options: &Options, observer: &dyn Observer) -> Result<(), RunError> {
         self.open(&Place::one(directory), &self.due(directory, options), options.replace, observer).map(|_| ())
     }

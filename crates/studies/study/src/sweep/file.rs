@@ -9,12 +9,10 @@ use std::path::Path;
 
 const KEYS: &[&str] = &["scenario", "over", "mode", "schemes", "seeds", "baseline", "variants"];
 
-/// Content of a sweep file.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
     /// The scenario: a file, or the name of a ready-made one.
     pub scenario: String,
-    /// The keys and their values.
     pub axes: Vec<Axis>,
     /// `true` if the axes advance together, instead of every value with every other.
     pub zip: bool,

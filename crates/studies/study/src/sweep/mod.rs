@@ -42,9 +42,7 @@ pub struct Sweep {
 impl Sweep {
     /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first.
     ///
-    /// # Errors
-    /// [`ScenarioError`] where a key, value or entry is wrong, zipped lists differ in length, or there are too many
-    /// runs.
+    /// Fails where a key, value or entry is wrong, zipped lists differ in length, or there are too many runs.
     pub fn new(base: Scenario, axes: Vec<Axis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
@@ -89,8 +87,7 @@ impl Sweep {
 
     /// Plans the sweep over `scenarios`, each with a name of its own; its only key is `scenario`.
     ///
-    /// # Errors
-    /// [`ScenarioError`] where there is none, a name occurs twice or there are too many runs; and the errors of its entries.
+    /// Fails where there is none, a name occurs twice or there are too many runs; and the errors of its entries.
     pub fn of_scenarios(scenarios: Vec<(String, Scenario)>, request: &Request) -> Result<Self, ScenarioError> {
         let (names, mut scenarios): (Vec<String>, Vec<Scenario>) = scenarios.into_iter().unzip();
         if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {

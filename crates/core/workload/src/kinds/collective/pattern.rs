@@ -66,7 +66,6 @@ pub(super) type Sizes = Box<dyn Fn(u32, u32, u32) -> Option<u64>>;
 /// A pattern: the messages of a collective and their order (specification 12.5).
 pub(super) struct Pattern {
     pub(super) name: &'static str,
-    /// A shorter name for it.
     pub(super) short: Option<&'static str>,
     /// Keys that it reads, of those that not all patterns read; another one that is set is refused.
     pub(super) keys: &'static [&'static str],
@@ -79,7 +78,6 @@ pub(super) struct Pattern {
     /// Buffer of a rank by the number of ranks, `size` and the bytes of every message where they are set; `None` where they
     /// are not those of a buffer.
     pub(super) buffer: fn(u32, u64, Option<u64>) -> Option<u64>,
-    /// Number of messages of the schedule.
     pub(super) messages: fn(&Group<'_>) -> u128,
     /// Messages of one repetition, which groups share unless they differ in `order`.
     pub(super) schedule: fn(&Group<'_>) -> Schedule,

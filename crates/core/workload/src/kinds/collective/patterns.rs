@@ -48,12 +48,10 @@ impl Algorithm {
         PATTERNS.iter().map(Algorithm)
     }
 
-    /// Returns the pattern of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::each().find(|one| one.name() == name || one.0.short == Some(name))
     }
 
-    /// Returns its name.
     pub fn name(self) -> &'static str {
         self.0.name
     }

@@ -1,6 +1,5 @@
 //! Trees of ranks for all-reduce.
 
-/// A tree of ranks.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     /// Parent of each rank; `None`: it is the root.

@@ -13,22 +13,18 @@ pub struct NcclJob {
     pub first: u32,
     /// The host of each rank.
     pub hosts: Vec<u32>,
-    /// Parameters of the collective.
     pub parameters: NcclParameters,
 }
 
-/// A message of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Round, from zero.
     pub round: u32,
-    /// Its channel.
     pub channel: usize,
     /// Rank that sends it, and its position in that rank's program.
     pub from: (usize, usize),
     /// Rank that receives it, and its position in that rank's program.
     pub to: (usize, usize),
-    /// Its bytes.
     pub bytes: u64,
 }
 

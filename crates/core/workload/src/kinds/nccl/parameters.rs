@@ -22,7 +22,6 @@ choices! {
 }
 
 impl Abi {
-    /// Returns its number.
     pub fn number(self) -> u32 {
         8 + self as u32
     }

@@ -24,11 +24,9 @@ choices! {
     }
 }
 
-/// All collectives with their names.
 pub const KINDS: &[(&str, CollectiveKind)] = CollectiveKind::ALL;
 
 impl CollectiveKind {
-    /// Returns its name.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
@@ -58,7 +56,6 @@ pub enum Arrived {
     Copy,
 }
 
-/// An operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Sends bytes to a rank.
@@ -70,7 +67,6 @@ pub enum Action {
 /// A step of a rank's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The operation.
     pub what: Action,
     /// Bytes of the buffer.
     pub bytes: Range<usize>,
