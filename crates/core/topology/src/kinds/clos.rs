@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{TopologyError, graph::Graph};
 use anabranch_settings::About;
+use anabranch_units::{Rate, Time};
 
 pub(crate) const ABOUT: About = About {
     name: "clos",
@@ -31,7 +32,11 @@ tree_parameters! {
         cores: u64 = 16, source "ours";
         /// Parallel cables between a spine and a core.
         links_per_core: u64 = 1, source "ours", Expert;
-    } link_rate source "arXiv 2407.21783, section 3.3.1"
+    }
+    with core_link_rate;
+    link_rate = Rate::gbps(400), source "arXiv 2407.21783, section 3.3.1";
+    link_delay = Time::from_ns(500), source "ours";
+    switch_latency = Time::from_ns(500);
 }
 
 impl ClosParameters {

@@ -5,10 +5,10 @@
 
 use super::{
     kind::{Kind, Scale},
-    pods::{Cabling, Tree},
+    pods::{Tree, tree_parameters},
 };
 use crate::{TopologyError, graph::Graph};
-use anabranch_settings::{About, parameters};
+use anabranch_settings::About;
 use anabranch_units::{Rate, Time};
 
 pub(crate) const ABOUT: About = About {
@@ -18,7 +18,7 @@ pub(crate) const ABOUT: About = About {
     description: "",
 };
 
-parameters! {
+tree_parameters! {
     /// A fat tree.
     pub struct FatTreeParameters {
         /// Tiers of switches: 2 or 3.
@@ -27,19 +27,10 @@ parameters! {
         radix: u64 = 16, source "PRIME, Table I";
         /// Hosts per uplink of a leaf: 1 is non-blocking, 2 gives every leaf twice as many hosts.
         oversubscription: u64 = 1, source "PRIME, Table I; 2: ConWeave's fat trees (specification 17.1)";
-        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
-        planes: u64 = 1, source "ours";
-        /// Rate of every link, of several planes over all of them.
-        link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
-        /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours", Expert;
-        /// Delay of every link.
-        link_delay: Time = Time::from_us(1), source "ours: the paper's delay is lost (specification 5.2)";
-        /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours", Expert;
-        /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::ZERO, source "ours", Expert;
     }
+    link_rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
+    link_delay = Time::from_us(1), source "ours: the paper's delay is lost (specification 5.2)";
+    switch_latency = Time::ZERO;
 }
 
 impl FatTreeParameters {
@@ -76,7 +67,6 @@ impl Kind for FatTreeParameters {
     }
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
-        let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?)
+        self.tree()?.build(&self.cabling()?)
     }
 }

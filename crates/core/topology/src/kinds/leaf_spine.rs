@@ -2,10 +2,10 @@
 
 use super::{
     kind::{Kind, Scale, counts},
-    pods::{Cabling, Tree},
+    pods::{Tree, tree_parameters},
 };
 use crate::{TopologyError, graph::Graph};
-use anabranch_settings::{About, parameters};
+use anabranch_settings::About;
 use anabranch_units::{Rate, Time};
 
 pub(crate) const ABOUT: About = About {
@@ -15,7 +15,7 @@ pub(crate) const ABOUT: About = About {
     description: "",
 };
 
-parameters! {
+tree_parameters! {
     /// Leaf-spine. Oversubscription follows: hosts_per_leaf * host rate to spines * links_per_spine * uplink rate.
     pub struct LeafSpineParameters {
         /// Number of leaves.
@@ -26,19 +26,10 @@ parameters! {
         hosts_per_leaf: u64 = 16, source "Hopper §4.1.1";
         /// Parallel cables between a leaf and a spine.
         links_per_spine: u64 = 1, source "ours", Expert;
-        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
-        planes: u64 = 1, source "ours";
-        /// Rate of every link, of several planes over all of them.
-        link_rate: Rate = Rate::gbps(100), source "Hopper §4.1.1";
-        /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours", Expert;
-        /// Delay of every link.
-        link_delay: Time = Time::from_us(1), source "Hopper §4.1.1";
-        /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours", Expert;
-        /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::ZERO, source "ours", Expert;
     }
+    link_rate = Rate::gbps(100), source "Hopper §4.1.1";
+    link_delay = Time::from_us(1), source "Hopper §4.1.1";
+    switch_latency = Time::ZERO;
 }
 
 impl LeafSpineParameters {
@@ -70,7 +61,6 @@ impl Kind for LeafSpineParameters {
     }
 
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
-        let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        self.tree()?.build(&Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?)
+        self.tree()?.build(&self.cabling()?)
     }
 }

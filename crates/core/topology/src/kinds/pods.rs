@@ -49,11 +49,14 @@ impl Cabling {
 }
 
 /// Declares the parameters of a tree of up to three tiers: its own, then rates and delays of its cables, which
-/// `cabling()` returns. `link_rate` has a source of its own.
+/// `cabling()` returns. A tree with cores names the key of their rate.
 macro_rules! tree_parameters {
     ($(#[doc = $title:literal])* pub struct $name:ident {
         $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal $(, $level:ident)?;)*
-    } link_rate source $rate_source:literal) => {
+    } $(with $core_link_rate:ident;)?
+    link_rate = $rate:expr, source $rate_source:literal;
+    link_delay = $delay:expr, source $delay_source:literal;
+    switch_latency = $latency:expr;) => {
         anabranch_settings::parameters! {
             $(#[doc = $title])*
             pub struct $name {
@@ -61,24 +64,25 @@ macro_rules! tree_parameters {
                 /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
                 planes: u64 = 1, source "ours";
                 /// Rate of every link, of several planes over all of them.
-                link_rate: anabranch_units::Rate = anabranch_units::Rate::gbps(400), source $rate_source;
+                link_rate: anabranch_units::Rate = $rate, source $rate_source;
                 /// Rate of links to hosts; "": as `link_rate`.
                 host_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;
-                /// Rate of links to cores; "": as `link_rate`.
-                core_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;
+                $(/// Rate of links to cores; "": as `link_rate`.
+                $core_link_rate: Option<anabranch_units::Rate> = None, source "ours", Expert;)?
                 /// Delay of every link.
-                link_delay: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours";
+                link_delay: anabranch_units::Time = $delay, source $delay_source;
                 /// Delay of links to hosts; "": as `link_delay`.
                 host_link_delay: Option<anabranch_units::Time> = None, source "ours", Expert;
                 /// Time a packet spends in a switch before it reaches its output port.
-                switch_latency: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours", Expert;
+                switch_latency: anabranch_units::Time = $latency, source "ours", Expert;
             }
         }
 
         impl $name {
             fn cabling(&self) -> Result<$crate::kinds::pods::Cabling, TopologyError> {
                 let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-                $crate::kinds::pods::Cabling::checked(links, hosts, self.core_link_rate, self.switch_latency, self.planes)
+                let core_rate = [$(self.$core_link_rate,)? None][0];
+                $crate::kinds::pods::Cabling::checked(links, hosts, core_rate, self.switch_latency, self.planes)
             }
         }
     };

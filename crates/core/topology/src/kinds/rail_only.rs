@@ -2,14 +2,14 @@
 
 use super::{
     kind::{Kind, Scale, at_most, counts},
-    pods::{Cabling, Tree},
+    pods::{Tree, tree_parameters},
     rail_optimised::pods_and_leaves,
 };
 use crate::{
     TopologyError,
     graph::{Graph, Rails},
 };
-use anabranch_settings::{About, parameters};
+use anabranch_settings::About;
 use anabranch_units::{Rate, Time};
 
 pub(crate) const ABOUT: About = About {
@@ -20,7 +20,7 @@ pub(crate) const ABOUT: About = About {
         (`[servers]` with `cross_rail = \"pxn\"`).",
 };
 
-parameters! {
+tree_parameters! {
     /// A rail-only fabric: one leaf-spine per rail, or one switch per rail where a leaf has a port for every server.
     pub struct RailOnlyParameters {
         /// Number of servers.
@@ -33,19 +33,10 @@ parameters! {
         spines: u64 = 0, source "arXiv 2307.12169: rails need no spine up to the radix of a switch";
         /// Parallel cables between a leaf and a spine of its rail.
         links_per_spine: u64 = 1, source "ours", Expert;
-        /// Planes: fabrics of this shape side by side, over which every host has its rate in equal parts.
-        planes: u64 = 1, source "ours";
-        /// Rate of every link, of several planes over all of them.
-        link_rate: Rate = Rate::gbps(400), source "arXiv 2307.12169";
-        /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours", Expert;
-        /// Delay of every link.
-        link_delay: Time = Time::from_ns(500), source "ours";
-        /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours", Expert;
-        /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::from_ns(500), source "ours", Expert;
     }
+    link_rate = Rate::gbps(400), source "arXiv 2307.12169";
+    link_delay = Time::from_ns(500), source "ours";
+    switch_latency = Time::from_ns(500);
 }
 
 impl RailOnlyParameters {
@@ -92,9 +83,9 @@ impl Kind for RailOnlyParameters {
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let tree = self.tree()?;
         let (rails, per_pod) = (self.rails as u32, self.servers_per_pod as u32);
-        let (links, hosts) = ((self.link_rate, self.link_delay), (self.host_link_rate, self.host_link_delay));
-        let cabling = Cabling::checked(links, hosts, None, self.switch_latency, self.planes)?;
         let leaf_of = |host: u32| host / rails / per_pod * rails + host % rails;
-        tree.build_rails(&cabling, Some(Rails { count: rails, are_joined: rails == 1 }), leaf_of, |leaf| leaf % rails)
+        tree.build_rails(&self.cabling()?, Some(Rails { count: rails, are_joined: rails == 1 }), leaf_of, |leaf| {
+            leaf % rails
+        })
     }
 }

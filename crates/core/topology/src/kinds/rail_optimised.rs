@@ -9,6 +9,7 @@ use crate::{
     graph::{Graph, Rails},
 };
 use anabranch_settings::About;
+use anabranch_units::{Rate, Time};
 
 pub(crate) const ABOUT: About = About {
     name: "rail-optimised",
@@ -35,7 +36,11 @@ tree_parameters! {
         cores: u64 = 0, source "ours";
         /// Parallel cables between a spine and a core.
         links_per_core: u64 = 1, source "ours", Expert;
-    } link_rate source "RA-11333-001: NDR InfiniBand"
+    }
+    with core_link_rate;
+    link_rate = Rate::gbps(400), source "RA-11333-001: NDR InfiniBand";
+    link_delay = Time::from_ns(500), source "ours";
+    switch_latency = Time::from_ns(500);
 }
 
 /// Returns the number of pods of a rail fabric, and its leaves.

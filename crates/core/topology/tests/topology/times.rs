@@ -1,7 +1,7 @@
 //! Times of packets over the empty network (specification 1, 5.2).
 
 use crate::common::{adjacency, fat_tree, leaf_spine, make};
-use anabranch_topology::{NodeId, Topology};
+use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
 
