@@ -3,6 +3,7 @@
 use crate::{
     Content, FaultSummary, Key, MANIFEST, PAGE, PLAN, ReportError, RunStatus, SUMMARY, Table, is_key,
     json::{REMEDY, from_json, read_text},
+    rows::is_default,
     to_json,
 };
 use anabranch_random::name_key;
@@ -18,7 +19,6 @@ use std::{
 pub struct Provenance {
     /// The scenario with all defaults, as TOML.
     pub scenario_toml: String,
-    /// Hash of that scenario.
     pub scenario_hash: u64,
     /// Operating system, processor, cores.
     pub machine: String,
@@ -35,7 +35,6 @@ pub struct Provenance {
 /// A file that a run read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputEntry {
-    /// Path.
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -47,124 +46,111 @@ pub struct InputEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
-    /// Name of the scenario.
     pub name: String,
-    /// Version of the project.
     pub version: String,
-    /// Commit of the build.
     pub commit: String,
     /// The scenario with all defaults, as TOML.
     pub scenario: String,
     /// Hash of that scenario, 16 hexadecimal digits.
     pub scenario_hash: String,
     /// Readings of papers that the scenario sets: keys of this level with other values than their defaults.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub readings: Vec<String>,
     /// The load balancers, in the requested order.
     pub schemes: Vec<String>,
     /// The load balancer that the others are compared with; only of a comparison.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub baseline: Option<String>,
     /// The seeds, ascending.
     pub seeds: Vec<u64>,
     /// Plan by which seeds were added until the differences were decided; absent if their number was fixed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub until_decided: Option<Sequential>,
     /// Threads of the simulation; absent from a sweep and a reproduction, whose runs have their own, as the next two.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub threads: usize,
     /// Operating system, processor, cores.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub machine: String,
     /// Wall time in seconds.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub wall_s: f64,
-    /// The command line.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub command: String,
     /// Backend: `sim`, `testbed`.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub backend: String,
     /// Datapath of real packets; absent if they were simulated.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub datapath: Option<String>,
     /// The longest time for which an endpoint was descheduled, in seconds; absent if the run was simulated.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub longest_pause_s: Option<f64>,
     /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub machine_bound: Vec<String>,
     /// Features that the machine of a run with real packets lacked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub missing: Vec<String>,
     /// Times at which the faults of a run with real packets took effect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub faults: Vec<FaultSummary>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
     /// Status per run; absent from a sweep and a reproduction.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub statuses: BTreeMap<String, RunStatus>,
     /// Links of the circular wait of each run that ended as a deadlock.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub deadlocks: BTreeMap<String, Vec<String>>,
     /// Digest over the rows of each run of a comparison or sweep ([`Manifest::rows_digest`]).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub runs: BTreeMap<String, String>,
     /// State of the runs from which a sweep's tables were made; empty elsewhere.
-    #[serde(rename = "standing", skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "standing", skip_serializing_if = "is_default")]
     pub run_states: String,
     /// The files that were read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub inputs: Vec<InputEntry>,
     /// Files of this directory with their content.
     pub files: Vec<FileEntry>,
     /// BLAKE3 digest of this file with an empty seal.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub seal: String,
 }
 
-/// A file and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Path from the directory of the manifest.
     pub name: String,
-    /// Description of the file.
     pub meaning: String,
     /// Size in bytes.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub bytes: Option<u64>,
     /// BLAKE3 digest, 64 hexadecimal digits. A file without one was being written, or is to be removed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub blake3: Option<String>,
     /// `true` for a file that grows, and for a directory whose parts have manifests of their own. Such an entry has no digest.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub open: bool,
     /// Columns of a table, or keys of a JSON file.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub columns: Vec<ColumnEntry>,
 }
 
 /// A column or key and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnEntry {
-    /// Name.
     pub name: String,
     /// `integer`, `real`, `text`, `boolean` or `object`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Unit; empty if it has none.
     pub unit: String,
-    /// Meaning.
     pub meaning: String,
 }
 
-fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
-    *number == T::default()
-}
-
 impl ColumnEntry {
-    /// Describes a column.
     pub fn new(name: &str, kind: &str, unit: &str, meaning: &str) -> Self {
         let [name, kind, unit, meaning] = [name, kind, unit, meaning].map(str::to_string);
         ColumnEntry { name, kind, unit, meaning }
@@ -198,19 +184,15 @@ impl FileEntry {
     pub fn content(&self) -> Option<Content> {
         Some(Content { bytes: self.bytes?, blake3: self.blake3.clone()? })
     }
-    /// Describes the file of a table.
     pub fn of_table(table: &Table, extension: &str) -> Self {
         let columns = table.columns.iter().map(|c| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning));
         FileEntry::new(format!("{}.{extension}", table.name), table.meaning, columns.collect())
     }
 }
 
-/// Kind of results in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
-    /// A single run.
     Run,
-    /// A comparison.
     Comparison,
     /// A sweep, or another store of runs.
     Store,
@@ -238,9 +220,7 @@ const SEAL_DIGITS: usize = 64;
 
 impl Manifest {
     /// Reads the manifest of `dir`; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be read, is not a manifest of results, or was changed after it was written.
+    /// Fails if it cannot be read, is not a manifest of results, or was changed after it was written.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         let path = dir.join(MANIFEST);
         let Some(text) = read_text(&path)? else { return Ok(None) };
@@ -263,7 +243,6 @@ impl Manifest {
         resealed(&to_json(&Manifest { seal: blank, ..self.clone() }))
     }
 
-    /// Returns the kind of results that the manifest describes.
     pub fn kind(&self) -> ResultKind {
         let lists = |names: &[&str]| names.iter().any(|name| self.file(name).is_some());
         match () {
@@ -275,7 +254,6 @@ impl Manifest {
         }
     }
 
-    /// Returns the entry of a file.
     pub fn file(&self, name: &str) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.name == name)
     }

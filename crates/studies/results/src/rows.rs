@@ -5,19 +5,23 @@ use crate::ColumnEntry;
 /// A key or column: name, type, unit, meaning. A part whose keys are declared elsewhere has an empty type.
 pub type Key = (&'static str, &'static str, &'static str, &'static str);
 
-/// Declares a struct whose fields are keys of a JSON object or columns of a table: `pub field: Type => "type", "unit",
-/// "meaning";`.
+/// Declares a struct whose fields are keys of a JSON object or columns of a table: `field: Type => "type", "unit", "meaning"`;
+/// with `default` before the type, the key is absent where it has its default.
 #[macro_export]
 macro_rules! declared {
     (
         $(#[$about:meta])* pub struct $name:ident {
-            $($(#[$attribute:meta])* pub $field:ident: $type:ty $(=> $kind:literal, $unit:literal, $meaning:literal)?;)*
+            $($(#[$attribute:meta])* pub $field:ident: $type:ty $(=> $($default:ident)? $kind:literal, $unit:literal, $meaning:literal)?;)*
         }
     ) => {
         $(#[$about])*
         #[allow(clippy::doc_markdown, reason = "meanings are shown to users without markup")]
         pub struct $name {
-            $($(#[$attribute])* $(#[doc = $meaning])? pub $field: $type,)*
+            $(
+                $(#[$attribute])*
+                $($(#[serde($default, skip_serializing_if = "crate::rows::is_default")])? #[doc = $meaning])?
+                pub $field: $type,
+            )*
         }
 
         impl $name {
@@ -30,6 +34,10 @@ macro_rules! declared {
     (@key $field:ident $kind:literal, $unit:literal, $meaning:literal) => {
         (stringify!($field), $kind, $unit, $meaning)
     };
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Returns a cell; empty for an unknown value.

@@ -83,29 +83,21 @@ declared! {
         pub commit: String => "text", "", "commit of the build";
         pub time_limit_struck: bool => "boolean", "", "true if a time limit ended the run before all flows were done";
         pub interrupted: bool => "boolean", "", "true if the run was interrupted";
-        #[serde(default)]
         pub status: Option<RunStatus> => "text", "",
             "outcome: finished, time-limit, interrupted, deadlock, stalled, lost-peers or skipped";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub deadlock: Vec<String> => "list of text", "",
+        pub deadlock: Vec<String> => default "list of text", "",
             "links of a cyclic wait of PFC pauses (deadlock); absent elsewhere";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub last_progress_s: Option<f64> => "real", "s",
+        pub last_progress_s: Option<f64> => default "real", "s",
             "time at which an open flow last received a byte, of a stalled run; absent elsewhere";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub stalled_port: Option<String> => "text", "",
+        pub stalled_port: Option<String> => default "text", "",
             "port with the most trimmed headers and control packets when a run stalled, or where none waited, with the most packets trimmed or dropped; absent elsewhere";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub stalled_port_bytes: Option<u64> => "integer", "B",
+        pub stalled_port_bytes: Option<u64> => default "integer", "B",
             "bytes of trimmed headers and control packets at that port; absent elsewhere";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub stall_reason: Option<String> => "text", "",
+        pub stall_reason: Option<String> => default "text", "",
             "why no event was pending, of a run that stalled so; absent elsewhere";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub ideal_note: Option<String> => "text", "",
+        pub ideal_note: Option<String> => default "text", "",
             "why ideal times, and so slowdowns, are not exact; absent where they are";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub skipped_s: Option<f64> => "real", "s",
+        pub skipped_s: Option<f64> => default "real", "s",
             "simulated time that was skipped as steady (run.skip), 0 where nothing was; absent where not requested";
         #[serde(default)]
         pub unfinished_named: Vec<String> => "list of text", "",
@@ -115,42 +107,28 @@ declared! {
             "flows that start within this time of the first flow are not in the statistics";
         #[serde(default)]
         pub flows_wait: bool => "boolean", "", "true if measured flows wait for others, as in a collective";
-        #[serde(default)]
         pub bytes_per_host: Option<u64> => "integer", "bytes", "the simulator's own structures per host";
-        #[serde(default)]
         pub arrivals_from_s: Option<f64> => "real", "s", "start of the first measured flow; null without one";
-        #[serde(default)]
         pub arrivals_to_s: Option<f64> => "real", "s", "start of the last measured flow";
-        #[serde(default)]
         pub window_from_s: Option<f64> => "real", "s",
             "begin of the window of window_utilisation in links; null without one";
-        #[serde(default)]
         pub window_to_s: Option<f64> => "real", "s", "its end";
-        #[serde(default)]
         pub trace_cut_s: Option<f64> => "real", "s",
             "end of a trace, or of the calls of schemes, that reached measure.trace_limit rows; null if it is complete";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub datapath: Option<String> => "text", "", "datapath of real packets; absent where simulated";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub longest_pause_s: Option<f64> => "real", "s",
+        pub datapath: Option<String> => default "text", "", "datapath of real packets; absent where simulated";
+        pub longest_pause_s: Option<f64> => default "real", "s",
             "longest time for which an endpoint was not scheduled; absent where simulated";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub machine_load: Option<MachineLoad> => "object", "",
+        pub machine_load: Option<MachineLoad> => default "object", "",
             "load of the machine: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub collectives: Vec<Collective> => "list of objects", "",
+        pub collectives: Vec<Collective> => default "list of objects", "",
             "collectives: workload, collective, ranks, bytes of a buffer, rounds, completion_s, median_round_s, bus_bandwidth_bps (NCCL's definition), abi (of ranks over a network plugin); absent where there were none";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub missing: Vec<String> => "list of text", "",
+        pub missing: Vec<String> => default "list of text", "",
             "features that the machine lacked, in a run of real packets; absent elsewhere";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub faults: Vec<FaultSummary> => "list of objects", "",
+        pub faults: Vec<FaultSummary> => default "list of objects", "",
             "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end of the run); absent elsewhere";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub lost_peers: Vec<LostPeer> => "list of objects", "",
+        pub lost_peers: Vec<LostPeer> => default "list of objects", "",
             "hosts (two names) of which one timed out for the other, reason; absent without any";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub scale_up: Option<ScaleUpSummary> => "object", "",
+        pub scale_up: Option<ScaleUpSummary> => default "object", "",
             "scale-up networks: bytes, messages, and of all directions of the ports of GPUs utilisation_mean and utilisation_max; absent without servers";
         #[serde(default)]
         pub offered_load: Vec<OfferedLoad> => "list of object", "",
@@ -197,15 +175,12 @@ declared! {
         #[serde(default)]
         pub nic_wait_us: Distribution => "object", "us",
             "the same of the time from the start to the first packet sent, which fct_kind rx leaves out; null in older results";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub slowdown_p99_small: Option<f64> => "real", "",
+        pub slowdown_p99_small: Option<f64> => default "real", "",
             "99th percentile of the slowdown of flows up to 100 kB; absent without them, and where all flows are small";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub slowdown_p99_large: Option<f64> => "real", "",
+        pub slowdown_p99_large: Option<f64> => default "real", "",
             "99th percentile of the slowdown of flows of 10 MB or more; absent without them, and where all flows are large";
         pub fct_ratio_max: Option<f64> => "real", "",
             "largest completion time over largest ideal one; null where a flow did not finish";
-        #[serde(default)]
         pub completion_us: Option<f64> => "real", "us",
             "first start to last acknowledgement of the measured flows; null if one did not finish";
         pub size_bytes: SizeRange => "object", "bytes", "smallest and largest flow in the statistics";
@@ -213,13 +188,12 @@ declared! {
         pub metrics: FlowMetrics => "object", "",
             "counts of the finished measured flows, by column of flows: sums, maxima of max_ columns; null where not measured";
         pub measured: bool => "boolean", "", "true if these flows are in the statistics over all workloads";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub is_job: Option<bool> => "boolean", "",
+        pub is_job: Option<bool> => default "boolean", "",
             "true if completion_us is the result: a collective, rounds of training, flows that wait for others; absent in older results";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         /// Groups of a job; absent elsewhere.
         pub groups: Option<GroupSummary>;
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         /// Flows of jobs that have no rows; absent where all have.
         pub unlisted: Option<UnlistedSummary>;
     }
@@ -361,7 +335,6 @@ impl Summary {
         entries(Summary::KEYS, "")
     }
 
-    /// Summarises a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
         let counted_from = meta.counted_from(result);
         let of = |belongs: &dyn Fn(&FlowRow) -> bool,
@@ -731,7 +704,6 @@ impl FlowSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CounterSummary {
-    /// The counters.
     #[serde(flatten)]
     pub totals: RunMetrics,
     /// Data arrivals per ACK ([`Summary::packets_per_ack`]).
@@ -759,7 +731,6 @@ anabranch_outcome::run_metrics!(counter_keys);
 pub struct ScaleUpSummary {
     /// Bytes of all messages.
     pub bytes: u64,
-    /// Number of messages.
     pub messages: u64,
     /// Mean utilisation of the ports of all GPUs, both directions.
     pub utilisation_mean: f64,
