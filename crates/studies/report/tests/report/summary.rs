@@ -9,68 +9,8 @@ use anabranch_results::{CollectiveMeta, FctKind, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use serde_json::Value;
 
-const CONTRACT: &[&str] = &[
-    "scenario",
-    "scheme",
-    "seed",
-    "threads",
-    "fingerprint",
-    "simulated_s",
-    "wall_s",
-    "events",
-    "packet_hops",
-    "packet_hops_per_s",
-    "peak_rss_bytes",
-    "flows/total",
-    "flows/finished",
-    "fct_kind",
-    "fct_us/mean",
-    "fct_us/p50",
-    "fct_us/p95",
-    "fct_us/p99",
-    "fct_us/max",
-    "slowdown/mean",
-    "slowdown/p50",
-    "slowdown/p95",
-    "slowdown/p99",
-    "slowdown/max",
-    "workloads/web/flows/total",
-    "workloads/web/fct_us/p99",
-    "workloads/web/slowdown/max",
-    "counters/data_packets",
-    "counters/acks",
-    "counters/ecn_marked",
-    "counters/trimmed",
-    "counters/dropped",
-    "counters/retransmitted",
-    "counters/timeouts",
-    "counters/out_of_order",
-    "counters/pfc_pauses",
-    "counters/flowlets",
-    "counters/path_switches",
-    "counters/probes",
-    "counters/probe_bytes",
-    "counters/packets_per_ack",
-    "conservation/data_packets/injected",
-];
-
 fn at_us(us: u64) -> Time {
     Time::from_us(us)
-}
-
-#[test]
-fn every_contract_key_exists_without_flows() {
-    for flows in [vec![], vec![flow(0, 1000, at_us(0), 2.0)]] {
-        let json = serde_json::to_value(common::summary(&result(flows), &meta("prime", 1))).unwrap();
-        for path in CONTRACT {
-            assert!(json.pointer(&format!("/{path}")).is_some(), "{path} is missing");
-        }
-        assert_eq!(json["fingerprint"], "feed000000000001");
-        assert_eq!(json["fct_kind"], "rx");
-        assert_eq!(json["conservation"]["holds"], true);
-        // 4,000,000 packet-hops in two seconds.
-        assert_eq!(json["packet_hops_per_s"], 2e6);
-    }
 }
 
 #[test]
@@ -80,6 +20,9 @@ fn without_flows_statistics_are_null() {
     assert_eq!(json["slowdown"]["mean"], Value::Null);
     assert_eq!(json["fct_ratio_max"], Value::Null);
     assert_eq!(json["flows"]["total"], 0);
+    assert_eq!(json["fingerprint"], "feed000000000001");
+    // 4,000,000 packet-hops in two seconds.
+    assert_eq!(json["packet_hops_per_s"], 2e6);
 }
 
 #[test]
@@ -93,6 +36,7 @@ fn statistics_by_hand() {
     assert!((s.all.slowdown.p99.unwrap() - 4.96).abs() < 1e-9);
     assert_eq!(s.all.fct_ratio_max, Some(5.0));
     assert_eq!(s.out_of_order_share(), Some(45.0 / 900.0));
+    assert_eq!(serde_json::from_str::<Summary>(&serde_json::to_string(&s).unwrap()).unwrap(), s);
 }
 
 #[test]
@@ -106,11 +50,6 @@ fn packets_per_ack_matches_hand_count() {
     run.counters.acks = Some(0);
     let summary = common::summary(&run, &meta("prime", 1));
     assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (None, None));
-    // A summary of a version that did not store the ratio.
-    run.counters.acks = Some(310);
-    let mut old = serde_json::to_value(common::summary(&run, &meta("prime", 1))).unwrap();
-    old["counters"].as_object_mut().unwrap().remove("packets_per_ack");
-    assert_eq!(serde_json::from_value::<Summary>(old).unwrap().packets_per_ack(), Some(3.0));
 }
 
 #[test]
@@ -182,13 +121,6 @@ fn violated_conservation_is_a_warning() {
     let s = common::summary(&result, &meta("prime", 1));
     assert!(!s.conservation.unwrap().holds);
     assert!(s.warnings().iter().any(|w| w.contains("conservation")));
-}
-
-#[test]
-fn summary_round_trips() {
-    let s = common::summary(&result(vec![flow(0, 1000, at_us(0), 2.0)]), &meta("prime", 1));
-    let text = serde_json::to_string(&s).unwrap();
-    assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
 }
 
 /// A ring all-reduce of 1 MB over 4 ranks that takes 60 us: 2 * 3/4 * 8 Mbit / 60 us = 200 Gbit/s.

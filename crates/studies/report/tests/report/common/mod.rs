@@ -1,4 +1,4 @@
-//! Synthetic results on a leaf-spine network, for the tests and the gallery.
+//! Synthetic results on a leaf-spine network.
 
 use anabranch_lb::{Call, CallEvent, Decision, Feedback, Outgoing, Probe, State};
 use anabranch_outcome::{
