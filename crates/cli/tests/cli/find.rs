@@ -20,6 +20,12 @@ fn words_of_the_field_lead_to_names() {
         ("fct_rx_ps", "first packet sent to last packet received"),
         ("flows.slowdown", "column of flows.csv"),
         ("max_queue", "bytes"),
+        ("Topology", "[[topology.link]]"),
+        ("[[workload]]", "poisson: "),
+        ("DCTCP", "[transport.dctcp]"),
+        ("ecn_kmin", "[fabric]"),
+        ("load_balancer.prime.p_ecn", "p_ecn = \"0.25bdp\""),
+        ("workload.0.load", "[[workload]] with kind = \"poisson\""),
     ] {
         let output = folder.ok(&["explain", word]);
         assert!(stdout(&output).contains(name), "{word}: no {name} in {}", stdout(&output));

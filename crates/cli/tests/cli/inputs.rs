@@ -416,27 +416,7 @@ fn removed_result_directory_is_an_error() {
     }
 }
 
-#[test]
-fn link_up_without_link_down_warns() {
-    let folder = Folder::new("inputs-up");
-    let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n";
-    let fault =
-        |kind: &str, at: &str| format!("[[fault]]\nkind = \"{kind}\"\nat = \"{at}\"\nlinks = [\"leaf0-spine1\"]\n");
-    folder
-        .file("up.toml", &scenario(&(permutation.to_string() + &fault("link-up", "1us") + &fault("link-down", "2us"))));
-    folder.file(
-        "both.toml",
-        &scenario(&(permutation.to_string() + &fault("link-down", "1us") + &fault("link-up", "2us"))),
-    );
-    for command in ["check", "run"] {
-        let output = folder.ok(&[command, "up.toml"]);
-        let expected = "up.toml:11: [[fault]] 1: `link-up` at 1us: leaf0->spine1, spine1->leaf0 did not go down before";
-        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
-        assert!(!stderr(&folder.run(&[command, "both.toml"])).contains("did not go down"));
-    }
-}
-
-/// Static tables ignore a detection, other tables do not; a denylist needs values that name paths.
+/// Static tables ignore a detection, other tables do not; a denylist needs values that name paths; what goes up was down.
 #[test]
 fn faults_that_no_load_balancer_heeds_are_named() {
     let folder = Folder::new("inputs-unheeded");
@@ -447,6 +427,8 @@ fn faults_that_no_load_balancer_heeds_are_named() {
         ("reps", "kind = \"path-deny\"", Some("no host here can deny a path")),
         ("mrc", "kind = \"path-deny\"", None),
         ("prime", "kind = \"path-deny\"", None),
+        ("ops", "kind = \"link-up\"\nat = \"1us\"", Some("leaf0->spine1, spine1->leaf0 did not go down before")),
+        ("ops", "kind = \"link-down\"\n[[fault]]\nlinks = [\"leaf0-spine1\"]\nkind = \"link-up\"\nat = \"1us\"", None),
     ] {
         let text = format!(
             "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n[[fault]]\nlinks = [\"leaf0-spine1\"]\n{fault}\n"

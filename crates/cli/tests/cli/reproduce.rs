@@ -9,7 +9,7 @@ use std::path::Path;
 #[test]
 fn all_studies_figures_and_claims_are_listed() {
     let folder = Folder::new("reproduce-list");
-    let listed = folder.json("reproduce all --list");
+    let listed = folder.json("reproduce hf2t --list");
     assert_has(&listed, &["studies", "figures", "claims"]);
     for claim in listed["claims"].as_array().unwrap() {
         assert_has(claim, &["paper", "claim", "says", "studies", "metric", "ours"]);
@@ -28,7 +28,7 @@ fn all_studies_figures_and_claims_are_listed() {
 #[test]
 fn missing_runs_are_reported_per_claim() {
     let folder = Folder::new("reproduce-none");
-    let result = folder.json("reproduce hopper --no-run --out out");
+    let result = folder.json("reproduce hf2t --no-run --out out");
     assert_has(&result, &["scale", "claims", "runs", "missing", "failed", "interrupted", "directory"]);
     assert_eq!(result["missing"], result["runs"]);
     for claim in result["claims"].as_array().unwrap() {

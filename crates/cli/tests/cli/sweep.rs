@@ -451,26 +451,6 @@ fn a_store_without_a_plan_is_one_that_begins() {
     }
 }
 
-#[test]
-fn results_of_another_scenario_need_replace() {
-    let folder = Folder::new("replace");
-    let size = |size: &str| format!("workload.0.size={size}");
-    folder.json(&["run", "tiny", "--out", "out"]);
-    let before = folder.bytes("out/flows.csv");
-    for command in ["run", "compare", "sweep"] {
-        let set = size("8KiB");
-        let over: &[&str] = if command == "sweep" { &["--over", "topology.link_delay=1us"] } else { &[] };
-        let output = folder.ends(&[&[command, "tiny", "--set", &set, "--out", "out"], over].concat(), 2, &[]);
-        assert_contains(
-            &stderr(&output),
-            &["contains runs of another scenario: Permutation on eight hosts", "--replace"],
-        );
-        assert!(folder.bytes("out/flows.csv") == before);
-    }
-    folder.json(&["run", "tiny", "--set", &size("8KiB"), "--replace", "--out", "out"]);
-    assert!(folder.bytes("out/flows.csv") != before);
-}
-
 /// Commands that begin at the same time in one directory all end well, and it shows one of them whole.
 #[test]
 fn commands_at_once_in_one_directory() {
@@ -562,6 +542,8 @@ fn quiet_prints_only_results_and_errors() {
     let output = folder.line("run tiny --set run.time_limit=3us --out out --quiet");
     assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
     assert!(stdout(&output).contains("Fingerprint"));
+    let output = folder.line("run tiny --set run.time_limit=3us --out loud");
+    assert!(stderr(&output).contains("time limit") && folder.read("loud/flows.csv").contains("unfinished"));
     folder.refused("-q run tyni", &["did you mean `tiny`?"]);
 }
 
@@ -600,37 +582,6 @@ fn init_writes_a_scenario_that_checks() {
     assert_eq!(folder.read("incast.toml"), std::fs::read_to_string(ready).unwrap());
     folder.refused("init --from incats x.toml", &["unknown ready-made scenario `incats`; the nearest are incast"]);
     assert!(!folder.exists("x.toml"));
-}
-
-#[test]
-fn manual_pages_come_from_the_definitions() {
-    let folder = Folder::new("shell");
-    folder.ok("man pages");
-    let pages = folder.entries("pages");
-    for page in ["anabranch.1", "anabranch-sweep.1", "anabranch-compare.1"] {
-        assert!(pages.contains(&page.to_string()), "no {page} in {pages:?}");
-    }
-    let page = folder.read("pages/anabranch-sweep.1");
-    assert!(page.contains("KEY=VALUES"), "{page}");
-}
-
-#[test]
-fn sections_and_keys_are_explained_in_any_case() {
-    let folder = Folder::new("explain-keys");
-    let text = |name: &str| {
-        let output = folder.ok(&["explain", name]);
-        stdout(&output)
-    };
-    assert!(text("topology").contains("fat-tree: ") && text("Topology").contains("[[topology.link]]"));
-    assert!(text("workload").contains("poisson: ") && text("[[workload]]").contains("class"));
-    assert!(text("load_balancer").contains("prime: ") && text("transport").contains("dctcp: "));
-    assert!(text("DCTCP").contains("[transport.dctcp]"));
-    let key = text("ecn_kmin");
-    assert!(key.contains("[fabric]") && key.contains("ecn_kmin = ") && !key.contains("ecn_kmax = "), "{key}");
-    // A dotted key as in `--set`, of that table only.
-    let key = text("load_balancer.prime.p_ecn");
-    assert!(key.contains("p_ecn = \"0.25bdp\"") && !key.contains("[load_balancer.hopper]"), "{key}");
-    assert!(text("workload.0.load").contains("[[workload]] with kind = \"poisson\""));
 }
 
 /// Four switches in a ring with traffic across it and buffers so small that pauses form a cycle: a deadlock with every seed tried.
@@ -674,22 +625,6 @@ fn run_that_can_never_finish_stalls() {
         ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
     folder.ok(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
     assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");
-}
-
-/// Lost packets without a retransmission timeout: flows are open and no event is pending.
-#[test]
-fn run_without_timeouts_stalls_with_its_reason() {
-    let folder = Folder::new("stalled-without-timeouts");
-    ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
-    let output = folder.ends(
-        "run ring.toml --set fabric.shared_buffer=256MB --out run --format json",
-        4,
-        &["no event is pending, but flow 0 (host0 to host2"],
-    );
-    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(summary["status"], "stalled");
-    assert!(summary["stall_reason"].as_str().unwrap().contains("`rto = \"never\"`"), "{summary}");
-    assert!(folder.read("run/report.html").contains("no event is pending"));
 }
 
 /// A deadlock is an outcome: exit code 4 of a single run, a row's status in a comparison. Results have the cycle.
