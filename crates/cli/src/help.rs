@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Simulate", &["init", "check", "run", "compare", "topology"]),
-    ("Study", &["sweep", "bound", "reproduce", "rerun", "verify"]),
+    ("Study", &["sweep", "bound", "matrix", "reproduce", "rerun", "verify"]),
     ("Look inside", &["results", "report", "view", "trace", "list", "explain"]),
     ("Real networks", &["agree", "testbed", "send", "serve", "paths", "collective", "nccl", "stats"]),
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
