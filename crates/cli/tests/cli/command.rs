@@ -198,10 +198,10 @@ fn everything_listed_can_be_explained() {
     }
     let text = stdout(&folder.line("explain prime"));
     assert_contains(&text, &["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"]);
-    // PRIME has twelve keys: one of users, six of experts, five readings.
-    assert!(text.contains("More keys: --expert (6), --readings (5).") && !text.contains("    decay_on = "), "{text}");
+    // PRIME has fourteen keys: one of users, seven of experts, six readings.
+    assert!(text.contains("More keys: --expert (7), --readings (6).") && !text.contains("    decay_on = "), "{text}");
     let text = stdout(&folder.line("explain prime --readings"));
-    assert!(text.contains("decay_on = \"sent\"  (reading)") && text.contains("More keys: --expert (6)."), "{text}");
+    assert!(text.contains("decay_on = \"sent\"  (reading)") && text.contains("More keys: --expert (7)."), "{text}");
     assert!(stdout(&folder.line("explain decay_on")).contains("decay_on = "), "a key by name");
 }
 
