@@ -59,6 +59,7 @@ const WRITING: &[(&str, &str)] = &[
     // Each backend has a directory as `compare` has; files above them: cli/backends.rs.
     ("agree", "directories"),
     ("reproduce", "directories"),
+    ("matrix", "directories"),
     ("report", "reports"),
     ("view", "reports"),
     // Tests of the index page: cli/results.rs.
@@ -184,6 +185,7 @@ const INTO: &[(&[&str], &[&str])] = &[
     ),
     // The paper with the fewest runs: they are planned each time.
     (&["reproduce", "mrc", "--no-run", "--out"], &[]),
+    (&["matrix", "--schemes", "braid", "--no-run", "--out"], &[]),
 ];
 
 /// One name at a time, then all together; in a foreign directory and in one with results.
