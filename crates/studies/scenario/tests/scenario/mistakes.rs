@@ -164,6 +164,13 @@ fn keys_without_effect_are_named() {
     assert_eq!(uet(&["transport.rto_linear=3", "transport.rto_rule=doubling"]), "");
     let lists = uet(&["fabric.queue_limit=2bdp", "fabric.queue_limit_by_tier=[\"3bdp\"]"]);
     assert_eq!(lists, "[fabric]: `queue_limit` has no effect with queue_limit_by_tier");
+    let unread = uet(&["fabric.csig=delay"]);
+    assert!(unread.starts_with("[fabric]: `csig` has no effect") && unread.contains("prime.signal"), "{unread}");
+    let read_by_prime = ["fabric.csig=delay", "load_balancer.prime.signal=csig"];
+    assert_eq!(uet(&read_by_prime), "");
+    let window = uet(&[&read_by_prime[..], &["fabric.csig_window=5us"]].concat());
+    assert_eq!(window, "[fabric]: `csig_window` has no effect without csig = \"utilisation\"");
+    assert!(uet(&["load_balancer.prime.csig_least=2.0"]).contains("`csig_least` has no effect with signal"));
     // One value for all replaces the list of a profile.
     let one = read(GOOD, &["fabric.profile=mrc", "fabric.queue_limit=2bdp"]).unwrap();
     assert!(one.warnings().is_empty() && one.fabric.queue_limit_by_tier.is_empty());
@@ -177,6 +184,15 @@ fn keys_without_effect_are_named() {
     }
     // Parameters of other schemes wait for a comparison.
     assert_eq!(warnings(&["load_balancer.flowbender.chunk=2MB"]), "");
+}
+
+/// Real networks write no signals; the message is at the key.
+#[test]
+fn signals_are_refused_on_real_networks() {
+    let scenario = read(GOOD, &["fabric.csig=delay", "load_balancer.prime.signal=csig"]).unwrap();
+    let error = scenario.wire_settings(None, 1).unwrap_err();
+    assert_says(&error, &["[load_balancer.prime]: `signal`", "csig", "simulator"], "signal");
+    assert!(error.line_column().is_some(), "{error}");
 }
 
 #[test]
