@@ -21,9 +21,12 @@ pub(crate) struct Page {
 /// labels per connection; packets, bytes, acknowledgements, mean round trip in nanoseconds, marks, losses and moves of each label.
 type Reading = (u32, String, u64, Vec<(u32, u32, String, bool)>, usize, Py<PyBytes>);
 
-/// Returns the pages in a folder, and the files that are none with the reason.
+/// Pages, and files that are none with the reason.
+type Pages = (Vec<PathBuf>, Vec<(PathBuf, String)>);
+
+/// Returns the pages in a folder.
 #[pyfunction]
-pub(crate) fn pages(folder: PathBuf) -> PyResult<(Vec<PathBuf>, Vec<(PathBuf, String)>)> {
+pub(crate) fn pages(folder: PathBuf) -> PyResult<Pages> {
     let found = page::pages(&folder)?;
     Ok((found.pages, found.skipped.into_iter().map(|of| (of.path, of.reason)).collect()))
 }

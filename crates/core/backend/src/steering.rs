@@ -49,7 +49,7 @@ pub struct Turn {
     pub finished: u64,
     /// Sum over all flows of the time since the last turn in which they were open, from their start to their last byte.
     pub open_time: Time,
-    /// The run is over, and the answer is not read.
+    /// The run is over, and the reply is not read.
     pub is_last: bool,
 }
 

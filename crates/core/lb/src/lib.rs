@@ -238,7 +238,7 @@ pub trait HostScheme {
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
     /// Handles the signal that an acknowledged or trimmed packet with this tag has brought back; its acknowledgement or loss
     /// follows. Called for schemes with [`registry::SchemeCapabilities::reads_signals`].
-    fn on_signal(&mut self, _slot: u32, _tag: Tag, _signal: LinkSignal) {}
+    fn on_signal(&mut self, _now: Time, _slot: u32, _tag: Tag, _signal: LinkSignal) {}
     /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
     /// Handles the loss of the packet with this tag. Schemes that treat all causes alike implement [`HostScheme::on_nack`].

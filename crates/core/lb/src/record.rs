@@ -311,10 +311,9 @@ impl HostScheme for Recorded {
         self.scheme.on_loss(now, slot, tag, cause);
         self.write(now, slot, || CallEvent::Loss(tag, cause));
     }
-    /// Its time is that of the call before: the acknowledgement or loss follows.
-    fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
-        self.scheme.on_signal(slot, tag, signal);
-        self.write(self.last, slot, || CallEvent::Signal(tag, signal));
+    fn on_signal(&mut self, now: Time, slot: u32, tag: Tag, signal: LinkSignal) {
+        self.scheme.on_signal(now, slot, tag, signal);
+        self.write(now, slot, || CallEvent::Signal(tag, signal));
     }
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         self.scheme.on_timeout(now, slot, tag);
@@ -447,7 +446,7 @@ pub fn replay(calls: &[Call], build: impl Fn(&'static str, u64) -> Host) -> Resu
                 match other {
                     CallEvent::Ack(feedback) => of.on_ack(time, flow, feedback),
                     CallEvent::Loss(tag, cause) => of.on_loss(time, flow, *tag, *cause),
-                    CallEvent::Signal(tag, signal) => of.on_signal(flow, *tag, *signal),
+                    CallEvent::Signal(tag, signal) => of.on_signal(time, flow, *tag, *signal),
                     CallEvent::Timeout(tag) => of.on_timeout(time, flow, *tag),
                     CallEvent::PathsChanged(dead) => of.on_paths_changed(time, flow, dead),
                     CallEvent::PortsChanged(local, remote) => of.on_ports_changed(time, flow, *local, *remote),

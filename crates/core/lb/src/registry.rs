@@ -116,8 +116,8 @@ macro_rules! host_calls {
             fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
                 match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* }
             }
-            fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
-                match self { $(Self::$scheme(s) => s.on_signal(slot, tag, signal),)* }
+            fn on_signal(&mut self, now: Time, slot: u32, tag: Tag, signal: LinkSignal) {
+                match self { $(Self::$scheme(s) => s.on_signal(now, slot, tag, signal),)* }
             }
             #[inline]
             fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {

@@ -2,7 +2,7 @@
 
 use crate::{Feedback, Tag};
 
-/// Tags of a flow's packets that no acknowledgement has covered: [`Sent::note`] what is sent, then ask [`Sent::covered`]. The
+/// Tags of a flow's packets that no acknowledgement has covered: [`Sent::note`] what is sent, then call [`Sent::covered`]. The
 /// ring grows with the packets under way.
 #[derive(Debug)]
 pub struct Sent {
@@ -28,7 +28,7 @@ impl Sent {
         &mut self.ring[(psn & mask) as usize]
     }
 
-    /// Notes the tag of a packet that is sent, or sent again. A packet without another within 65,536 of the first that is not
+    /// Notes the tag of a packet that is sent, or retransmitted. A packet without another within 65,536 of the first that is not
     /// covered is noted; others are not.
     pub fn note(&mut self, psn: u64, tag: Tag) {
         if self.first == self.end {
@@ -92,7 +92,7 @@ mod tests {
         // The same again, in a late acknowledgement, and one of less.
         assert_eq!(covered(&mut sent, 2, 3, 0b1010), []);
         assert_eq!(covered(&mut sent, 1, 2, 0), []);
-        // 3 was sent again over another path; 4 and 6 are covered already.
+        // 3 was retransmitted over another path; 4 and 6 are covered already.
         sent.note(3, 7);
         assert_eq!(covered(&mut sent, 8, 0, 0), [1002, 7, 1005, 1007]);
         // Packets that were never sent.

@@ -162,7 +162,7 @@ static ADDED: OnceLock<Added> = OnceLock::new();
 /// Adds kinds to their registries. Call it once, before anything reads one.
 ///
 /// # Errors
-/// A line for each mistake; nothing is added then.
+/// A line for each error; nothing is added then.
 pub fn add(additions: Vec<Addition>) -> Result<(), String> {
     let mut mistakes = Vec::new();
     for (i, addition) in additions.iter().enumerate() {

@@ -92,7 +92,7 @@ pub trait Registry: Sized + 'static {
 ///
 /// A line `module Variant Parameters` refers to a file with `pub const ABOUT: About` and the type `Parameters`,
 /// declared with [`parameters!`](crate::parameters), which implements the trait named after `dyn`: the capabilities of
-/// the kinds. After `external` stands the type of the functions of kinds that other crates add ([`External`](crate::External)),
+/// the kinds. After `external` follows the type of the functions of kinds that other crates add ([`External`](crate::External)),
 /// with `capabilities` of such a kind.
 ///
 /// ```

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 
 static MISTAKES: OnceLock<String> = OnceLock::new();
 
-/// Adds schemes. Called by [`plugin!`](crate::plugin) while the library is loaded; mistakes are reported at `init`.
+/// Adds schemes. Called by [`plugin!`](crate::plugin) while the library is loaded; errors are reported at `init`.
 pub fn add(additions: Vec<Addition>) {
     if let Err(mistakes) = external::add(additions) {
         let _ = MISTAKES.set(mistakes);
     }
 }
 
-/// Returns the mistakes of [`add`].
+/// Returns the errors of [`add`].
 pub(crate) fn check() -> Result<(), String> {
     MISTAKES.get().map_or(Ok(()), |mistakes| Err(mistakes.clone()))
 }

@@ -180,7 +180,7 @@ fn play(
                 };
                 host.on_ack(now, slot, &feedback);
             }
-            Event::Signal { slot, tag, bits } => host.on_signal(slot, echo(tag), LinkSignal(bits)),
+            Event::Signal { slot, tag, bits } => host.on_signal(now, slot, echo(tag), LinkSignal(bits)),
             Event::Nack { slot, tag, cause } => host.on_loss(now, slot, echo(tag), cause),
             Event::Timeout { slot, tag } => host.on_timeout(now, slot, echo(tag)),
             Event::Paths { slot, dead } => {
@@ -291,7 +291,7 @@ fn memory(host: &mut Host, of: &dyn SchemeCapabilities, at: &Cell<usize>) -> Res
             }
             Decision::Wait => 0,
         };
-        let ecn = psn % 16 == 0;
+        let ecn = psn.is_multiple_of(16);
         let (cumulative, next_psn, rtt) = (psn + 1, psn + 65, Some(Time::from_us(10 + psn % 3)));
         let feedback =
             Feedback { tag, ecn, rtt, psn, packets: 1, bytes: 4096, cumulative, next_psn, ..Feedback::default() };

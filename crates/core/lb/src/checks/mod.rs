@@ -34,7 +34,7 @@ pub enum Check {
     PathExists,
     /// The limits of its interface: numbers of probes, times not in the past, queues that wait.
     Interface,
-    /// No panic, whatever comes back.
+    /// No panic, for any feedback.
     NoPanic,
     /// The same calls give the same choices: no clock, no random numbers but those of its seed, nothing global.
     SameChoices,

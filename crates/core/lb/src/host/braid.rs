@@ -1,5 +1,5 @@
 //! `braid`: deterministic shares of paths that are learnt from marks, relative to the marks of the whole flow. Where early
-//! packets are NACKed a flow keeps a path instead. Ours; docs/schemes/braid.md, docs/evidence/matrix.md.
+//! packets count as lost a flow keeps a path instead. Ours; docs/schemes/braid.md, docs/evidence/matrix.md.
 
 mod spread;
 mod sticky;

@@ -52,7 +52,7 @@ parameters! {
         rtt_weight: f64 = 0.0, within 0.0..=1.0, source "RCCL_IB_QP_SCHED_WEIGHT", Expert;
         /// Least time between two changes of the weights.
         update_interval: Time = Time::from_us(50), source "RCCL_IB_QP_SCHED_UPDATE_INTERVAL", Expert;
-        /// Time after which the means begin anew.
+        /// Time after which the means restart.
         reset_interval: Never<Time> = Never::Value(Time::from_ms(60_000)), source "RCCL_IB_QP_SCHED_RESET_INTERVAL", Expert;
         /// Number of entropy values.
         values: u32 = 65_536, source "UDP source ports", Expert;
@@ -260,7 +260,7 @@ mod tests {
         send(&mut s, 100.0, 108);
         let quotas = |s: &mut Cast| s.flows.get(0).unwrap().pairs.iter().map(|pair| pair.quota).collect::<Vec<_>>();
         assert_eq!(quotas(&mut s), [67, 33]);
-        // 60 s later the means begin anew: a has 90 us alone, b keeps its 30: 1 / (90 - 30 + 20) and 1 / 20, 20 and 80.
+        // 60 s later the means restart: a has 90 us alone, b keeps its 30: 1 / (90 - 30 + 20) and 1 / 20, 20 and 80.
         ack(&mut s, 61e6, a, 90.0);
         send(&mut s, 61e6, 109);
         assert_eq!(quotas(&mut s), [20, 80]);

@@ -383,7 +383,7 @@ impl HostScheme for Prime {
         })
     }
 
-    fn on_signal(&mut self, slot: u32, tag: Tag, signal: LinkSignal) {
+    fn on_signal(&mut self, _now: Time, slot: u32, tag: Tag, signal: LinkSignal) {
         if signal.is_trim() {
             self.trim = (tag, signal);
         } else if self.heeds(slot, signal) {
@@ -618,12 +618,12 @@ mod tests {
             let path = path % encoding.paths();
             let tag = encoding.tag(path as u16);
             // The threshold is 100 packets of 83.2 ns, 8.32 us.
-            s.on_signal(0, tag, LinkSignal::new(LinkLoad::Delay(8_000_000), stage as u8, false));
+            s.on_signal(Time::ZERO, 0, tag, LinkSignal::new(LinkLoad::Delay(8_000_000), stage as u8, false));
             mark(&mut s, tag);
             let sent: BTreeSet<Tag> = (0..encoding.paths()).map(|_| send(&mut s)).collect();
             proptest::prop_assert_eq!(sent.len() as u32, encoding.paths(), "neither less nor a mark");
             let load = if loss { LinkLoad::Trimmed } else { LinkLoad::Delay(8_500_000) };
-            s.on_signal(0, tag, LinkSignal::new(load, stage as u8, false));
+            s.on_signal(Time::ZERO, 0, tag, LinkSignal::new(load, stage as u8, false));
             if loss {
                 s.on_nack(Time::ZERO, 0, tag);
             }

@@ -162,7 +162,7 @@ impl HostScheme for QpSpray {
             reading.marks += u64::from(feedback.ecn);
             if let Some(round_trip) = feedback.rtt {
                 reading.samples += 1;
-                reading.round_trips = reading.round_trips + round_trip;
+                reading.round_trips += round_trip;
             }
         }
     }

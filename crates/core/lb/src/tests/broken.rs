@@ -1,4 +1,4 @@
-//! Schemes with a mistake are named by the checks, with a seed that shows it, and refused when they are added.
+//! Schemes with a fault are named by the checks, with a seed that shows it, and refused when they are added.
 
 use crate::{
     Candidates, Decision, ExternalHost, ExternalSwitch, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing,
@@ -13,8 +13,8 @@ use anabranch_units::Time;
 use std::{hint::black_box, time::SystemTime};
 
 choices! {
-    /// Mistakes.
-    pub enum Mistake {
+    /// Faults.
+    pub enum Fault {
         /// None.
         None = "none",
         /// A list for every packet.
@@ -31,62 +31,62 @@ choices! {
 }
 
 parameters! {
-    /// Of a scheme with a mistake.
+    /// Of a scheme with a fault.
     pub struct BrokenParameters {
-        /// The mistake.
-        mistake: Mistake = Mistake::None, source "ours";
+        /// The error.
+        fault: Fault = Fault::None, source "ours";
     }
 }
 
 impl SchemeCapabilities for BrokenParameters {
     fn tags(&self) -> TagKind {
-        if self.mistake == Mistake::Nowhere { TagKind::MultiPart } else { TagKind::Entropy }
+        if self.fault == Fault::Nowhere { TagKind::MultiPart } else { TagKind::Entropy }
     }
 }
 
 #[derive(Debug)]
 struct Broken {
-    mistake: Mistake,
+    fault: Fault,
     marks: [u32; 64],
     flows: Vec<u64>,
 }
 
 impl ExternalHost for Broken {
     const INTERFACE: u32 = 1;
-    const ABOUT: About = About::brief("broken", "with a mistake");
+    const ABOUT: About = About::brief("broken", "with a fault");
     type Parameters = BrokenParameters;
     fn new(parameters: BrokenParameters, _: u64, _: u64) -> Self {
-        Broken { mistake: parameters.mistake, marks: [0; 64], flows: Vec::new() }
+        Broken { fault: parameters.fault, marks: [0; 64], flows: Vec::new() }
     }
 }
 
 impl HostScheme for Broken {
     fn open(&mut self, _: Time, _: u32, flow: &FlowInfo<'_>) {
-        if self.mistake == Mistake::Leaks {
+        if self.fault == Fault::Leaks {
             self.flows.push(flow.key);
         }
     }
     fn close(&mut self, _: u32) {}
     fn select(&mut self, _: Time, _: u32, packet: &Outgoing) -> Decision {
-        Decision::Send(match self.mistake {
-            Mistake::Allocates => black_box(vec![packet.psn as Tag])[0],
-            Mistake::Nowhere => packet.psn as Tag,
-            Mistake::Clock => SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_micros(),
+        Decision::Send(match self.fault {
+            Fault::Allocates => black_box(vec![packet.psn as Tag])[0],
+            Fault::Nowhere => packet.psn as Tag,
+            Fault::Clock => SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_micros(),
             _ => 0,
         })
     }
     fn on_ack(&mut self, _: Time, _: u32, feedback: &Feedback) {
-        if self.mistake == Mistake::Panics {
+        if self.fault == Fault::Panics {
             self.marks[feedback.tag as usize] += 1;
         }
     }
 }
 
 #[test]
-fn each_mistake_is_named_with_its_seed() {
-    let broken = |mistake: &str| {
+fn each_fault_is_named_with_its_seed() {
+    let broken = |fault: &str| {
         let mut parameters = HostParameters::external::<Broken>();
-        parameters.parameters_mut().set("mistake", &Raw::Text(mistake.into())).unwrap();
+        parameters.parameters_mut().set("fault", &Raw::Text(fault.into())).unwrap();
         let found = checks::host(&parameters, 0..20);
         if let Err(broken) = &found {
             let alone = checks::host(&parameters, broken.seed..broken.seed + 1).unwrap_err();
@@ -149,7 +149,7 @@ fn a_next_hop_that_is_not_there_is_named() {
 }
 
 #[test]
-fn mistakes_of_additions_come_in_one_message() {
+fn faults_of_additions_come_in_one_message() {
     let additions = vec![host_scheme::<Broken>(), switch_scheme::<TooFar>(), host_scheme::<Broken>()];
     let message = external::add(additions).unwrap_err();
     let expected = [

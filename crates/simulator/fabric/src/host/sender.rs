@@ -143,7 +143,7 @@ impl Senders {
                 let trim = (!is_of_last_hop || plan.transports.main().reports_last_hop_trims()).then_some(cause);
                 // Without its loss the scheme would take it for the next packet's.
                 if flags & SIGNALLED != 0 && trim.is_some() {
-                    scheme.on_signal(flow.scheme_slot(), packet.tag, LinkSignal(packet.payload));
+                    scheme.on_signal(time, flow.scheme_slot(), packet.tag, LinkSignal(packet.payload));
                 }
                 trim
             }

@@ -157,7 +157,8 @@ fn a_flow_that_needs_order_moves_between_flights() {
     let Decision::Send(moved) = ask(&mut s, us(27.0), 0, 10) else { panic!("it goes on") };
     assert!(moved != path && moved != other, "{moved} after {path}, beside {other}");
     // Closed flows leave no bytes behind.
-    (s.close(0), s.close(1));
+    s.close(0);
+    s.close(1);
     for slot in 0..4 {
         s.open(us(1e6), slot, &FlowInfo { key: u64::from(slot), ..flow(&[4]) });
     }
@@ -173,7 +174,7 @@ proptest! {
         let mut s = spread(BraidParameters::default(), &[8]);
         let mut now = Time::ZERO;
         for (number, (tag, kind, later)) in events.into_iter().enumerate() {
-            now = now + Time::from_ps(later);
+            now += Time::from_ps(later);
             match kind {
                 0 => s.on_ack(now, 0, &feedback(tag, true)),
                 1 => s.on_ack(now, 0, &feedback(tag, false)),
