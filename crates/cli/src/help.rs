@@ -3,9 +3,11 @@
 use clap::Command;
 use std::fmt::Write;
 
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Simulate", &["init", "check", "run", "compare", "topology"]),
-    ("Study", &["sweep", "bound", "matrix", "reproduce", "rerun", "verify"]),
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Simulate and study",
+        &["init", "check", "run", "compare", "topology", "sweep", "bound", "matrix", "reproduce", "rerun", "verify"],
+    ),
     ("Look inside", &["results", "report", "view", "trace", "list", "explain"]),
     ("Real networks", &["agree", "testbed", "send", "serve", "paths", "collective", "nccl", "stats"]),
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
