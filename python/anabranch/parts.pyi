@@ -13,14 +13,14 @@ WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | A
 TransportKind = Uet | Roce
 
 __all__ = [
-    "Adversarial", "AllToAll", "Ar", "Bitmap", "Clos", "CoPrime", "CoarseGuided", "Collective",
-    "CompareOptions", "Conga", "Conweave", "Dcqcn", "Dctcp", "Dragonfly", "Drill", "Ecmp", "EvIndex",
-    "Fabric", "FatTree", "Fault", "Flicr", "Flowbender", "Flowlet", "Hf2t", "Hopper", "Hyperx", "Incast",
-    "LeafSpine", "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal", "Mixed",
-    "MpRdma", "Mrc", "Nccl", "Nscc", "Ops", "Permutation", "PiMarking", "Plb", "Poisson", "Prime", "QpSpray",
-    "RailOnly", "RailOptimised", "Random", "Reps", "Roce", "Rr", "RunOptions", "Servers", "SlimFly", "Smartt",
-    "SourceGuided", "SpritzCoarse", "SpritzScout", "SpritzSpray", "TopologyFile", "TrainingRounds",
-    "TrainingStep", "Uet", "Ugal", "Valiant", "Wire", "WorkloadFile",
+    "Adversarial", "AllToAll", "Ar", "Bitmap", "Braid", "Cast", "Clos", "CoPrime", "CoarseGuided",
+    "Collective", "CompareOptions", "Conga", "Conweave", "Dcqcn", "Dctcp", "Dragonfly", "Drill", "Ecmp",
+    "EvIndex", "Fabric", "FatTree", "Fault", "Flicr", "Flowbender", "Flowlet", "Hf2t", "Hopper", "Hyperx",
+    "Incast", "LeafSpine", "Letflow", "LinkOverride", "LoadBalancer", "Measure", "Microbenchmark", "Minimal",
+    "Mixed", "MpRdma", "Mrc", "Nccl", "Nscc", "Ops", "Permutation", "PiMarking", "Plb", "Poisson", "Prime",
+    "QpSpray", "RailOnly", "RailOptimised", "Random", "Reps", "Roce", "Rr", "RunOptions", "Servers",
+    "SlimFly", "Smartt", "SourceGuided", "SpritzCoarse", "SpritzScout", "SpritzSpray", "TopologyFile",
+    "TrainingRounds", "TrainingStep", "Uet", "Ugal", "Valiant", "Wire", "WorkloadFile",
 ]
 
 class _Topology(Part):
@@ -363,7 +363,7 @@ class Adversarial(_Workload):
 class Microbenchmark(_Workload):
     """One monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few."""
 
-    background: Literal["gateway", "through"] | None = None
+    background: Literal["gateway", "through", "other-groups"] | None = None
     """Destination of the long flows. Default: "through"."""
     background_size: str | None = None
     """Bytes of each long flow. Default: "64MiB"."""
@@ -587,6 +587,10 @@ class Fabric(Part):
     """Names of the data classes, highest priority first. Default: ["data"]."""
     control_limit: str | None = None
     """Maximum bytes of control packets of a port, and of trimmed headers that have no class of their own; further ones are dropped. Default: "2bdp"."""
+    csig: Literal["off", "utilisation", "delay"] | None = None
+    """Load of links in data packets (CSIG). Default: "off"."""
+    csig_window: str | None = None
+    """Window of `csig = "utilisation"`. Default: "10us"."""
     ecn: bool | None = None
     """Enables ECN marking by switches. Default: true."""
     ecn_by_tier: list[bool] | None = None
@@ -684,7 +688,9 @@ class Measure(Part):
     trace_flows: Sequence[object] | None = None
     """Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*"). Default: []."""
     trace_limit: int | None = None
-    """Maximum number of rows of a trace; later rows are omitted with a warning. Default: 1000000."""
+    """Maximum number of rows of a trace, and of the calls of schemes; later rows are omitted with a warning. Default: 1000000."""
+    trace_scheme: bool | None = None
+    """Records for the flows of `trace_flows` each call of their schemes, and what these knew after it, in `scheme_NAME.csv` and `.parquet`: a scheme's page lists its columns. Default: false."""
     uplink_counts: bool | None = None
     """Counts the packets of each flow on each uplink. Default: false."""
 
@@ -998,6 +1004,60 @@ class Bitmap(Part):
     timeout: int | None = None
     """Penalty of a timeout. Default: 15."""
 
+class Braid(Part):
+    """Deterministic shares of paths, learnt from marks relative to the flow's own; one path at a time where order matters."""
+
+    active: int | None = None
+    """Maximum paths of a flow: all shortest ones first, then random ones. Default: 256."""
+    block: float | None = None
+    """Round trips for which it is blocked at first; twice as long each further time. Default: 64.0."""
+    early: int | None = None
+    """Early packets that a receiver must take without a NACK for packets to be spread; 0: they always are. Default: 8."""
+    fall: float | None = None
+    """Fall of a share for a mark beyond the flow's own share of marks, 0: shares stay. Default: 0.5."""
+    growth: float | None = None
+    """Growth of a share for an acknowledgement without a mark, less after falls. Default: 0.1."""
+    move_above: float | None = None
+    """Round trip, in base round trips, above which a flow that keeps its path may move. Default: 2.5."""
+    move_below: float | None = None
+    """Round trip of the other path, as a share of its own, below which it moves. Default: 0.6."""
+    recovery: float | None = None
+    """Round trips in which a share grows back by itself, more after falls. Default: 8.0."""
+    reuse: int | None = None
+    """Clean tags that are kept for use at once; 0: none. Default: 8."""
+    reuse_run: int | None = None
+    """Packets on such tags before one takes its turn. Default: 44."""
+    shortest: float | None = None
+    """Share of the packets on the shortest paths of a guided list that has others. Default: 0.35."""
+    silence: float | None = None
+    """Round trips without a reply after which a path is blocked; 0: never. Default: 3.0."""
+    timeout: float | None = None
+    """Factor of a share for a timeout on a path that still replies. Default: 0.25."""
+    trim: float | None = None
+    """Weight of a trim, as a mark. Default: 0.75."""
+    values: Literal["structured", "guided"] | None = None
+    """Paths that entropy values name; switches must read them so. Default: "structured"."""
+
+class Cast(Part):
+    """Chunks over a few queue pairs with fixed paths, more over those with short round trips (RCCL)."""
+
+    chunk: str | None = None
+    """Bytes per chunk. Default: "1MB"."""
+    on_timeout: Literal["ignore", "move"] | None = None
+    """Effect of a retransmission timeout: with "move" the queue pair in use gets another port. Default: "ignore"."""
+    outstanding: int | None = None
+    """Maximum chunks in flight. Default: 4."""
+    qps: int | None = None
+    """Queue pairs per flow. Default: 4."""
+    reset_interval: str | None = None
+    """Time after which the means restart. Default: "60s"."""
+    rtt_weight: float | None = None
+    """Weight of a new sample in the moving average; 0: the mean of all samples. Default: 0.0."""
+    update_interval: str | None = None
+    """Least time between two changes of the weights. Default: "50us"."""
+    values: int | None = None
+    """Number of entropy values. Default: 65536."""
+
 class CoPrime(Part):
     """PRIME's pseudo-random round robin without its congestion history."""
 
@@ -1143,6 +1203,8 @@ class Hopper(Part):
     """Maximum chunks in flight, at chunk granularity. Default: 1."""
     ports: Literal["random", "profiled"] | None = None
     """Entropy values of a flow. Default: "random"."""
+    probe: Literal["packet", "data"] | None = None
+    """What measures another path. Default: "packet"."""
     probe_on_ecn: bool | None = None
     """Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`. Default: false."""
     probe_size: str | None = None
@@ -1251,6 +1313,8 @@ class Plb(Part):
 class Prime(Part):
     """Pseudo-random round robin over all paths, passing over paths with recent congestion."""
 
+    csig_least: Literal["auto"] | float | None = None
+    """With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's rate) or a utilisation; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a utilisation of 0.98. Default: "auto"."""
     decay: int | None = None
     """Decay of every penalty per packet. Default: 1."""
     decay_on: Literal["sent", "generated", "drained"] | None = None
@@ -1273,6 +1337,8 @@ class Prime(Part):
     """Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent in ten times wire.least_timeout. Default: "auto"."""
     scope: Literal["flow", "destination", "host"] | None = None
     """Scope of one round robin and one congestion history. Default: "flow"."""
+    signal: Literal["ecn", "csig"] | None = None
+    """Sign of congestion. Default: "ecn"."""
     values: Literal["structured", "guided"] | None = None
     """Paths that entropy values name; switches must read them so. Default: "structured"."""
 
@@ -1373,6 +1439,8 @@ class SpritzScout(Part):
 class SpritzSpray(Part):
     """Recycles paths that came back unmarked, else draws them by weight."""
 
+    acknowledged: Literal["own", "covered"] | None = None
+    """Packets whose paths a clean acknowledgement returns to the good ones. Default: "own"."""
     block_interval: str | None = None
     """Interval of the timer that restores all blocked paths. Default: "1ms"."""
     block_scope: Literal["endpoint", "flow"] | None = None
@@ -1421,6 +1489,10 @@ class LoadBalancer(Part):
     """adaptive routing: the least local queue of all next hops."""
     bitmap: Bitmap | None = None
     """masked round robin that passes over paths with a penalty count (STrack-like)."""
+    braid: Braid | None = None
+    """deterministic shares of paths, learnt from marks relative to the flow's own; one path at a time where order matters."""
+    cast: Cast | None = None
+    """chunks over a few queue pairs with fixed paths, more over those with short round trips (RCCL)."""
     co_prime: CoPrime | None = None
     """PRIME's pseudo-random round robin without its congestion history."""
     coarse_guided: CoarseGuided | None = None
@@ -1445,7 +1517,7 @@ class LoadBalancer(Part):
     """holds a few packets back so that flowlet switches see more flowlets."""
     hopper: Hopper | None = None
     """moves a flow to a better path that it has probed when its round trips grow."""
-    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "mrc", "mp-rdma", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
+    host: Literal["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "mrc", "mp-rdma", "braid", "cast", "spritz-scout", "spritz-spray", "spritz-coarse"] | None = None
     """A host-side scheme."""
     letflow: Letflow | None = None
     """a random path for every flowlet, chosen at the sender's leaf."""
