@@ -155,6 +155,7 @@ ab.slurm(jobs=1) # without dask_jobqueue
 """
 # Raised under conditions that no call above makes; the tests that do.
 ELSEWHERE = {
+    "_agent.py": "test_agent.py: simulated runs, and a running job",
     "_command.py": "test_dask.py",
     "_dask.py": "test_dask.py",
     "_slurm.py": "test_slurm.py, with a Slurm and without one",
