@@ -2,7 +2,7 @@
 
 use super::{
     Claim, Figure, Reading, SourceFile, Study,
-    matrix::EVERY,
+    every::EVERY,
     parse::{Parsed, parse},
 };
 use anabranch_scenario::{Place, ScenarioError, did_you_mean, list};

@@ -3,6 +3,7 @@
 mod claim;
 mod claim_set;
 mod docs;
+mod every;
 mod figure;
 mod judge;
 mod matrix;

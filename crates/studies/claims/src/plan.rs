@@ -1,6 +1,6 @@
 //! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
-use super::{ALL, Filter, Scale, Study, StudyBound, matrix, rows::BOUND};
+use super::{ALL, Filter, Scale, Study, StudyBound, every, rows::BOUND};
 use anabranch_scenario::{ScenarioError, did_you_mean, library, list, scenario::SkipRule};
 use anabranch_settings::nearest;
 use anabranch_study::{Request, Sweep};
@@ -48,7 +48,7 @@ impl StudyPlan {
             return Err(placed(ScenarioError::new(message).help("leave `run.skip` out of the study")));
         }
         let asked = schemes.len();
-        let schemes = matrix::expand(schemes, &base).map_err(placed)?;
+        let schemes = every::expand(schemes, &base).map_err(placed)?;
         if schemes.is_empty() && asked > 0 {
             return Ok(None);
         }

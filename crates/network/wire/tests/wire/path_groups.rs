@@ -56,8 +56,8 @@ fn run(scheme: &str, labels: u32, is_grouped: bool) -> (Time, u64) {
     if let Some(slow) = slow {
         pair.network.set(0, 1, slow, Link { rate: Rate(250_000_000), ..usual });
     }
-    // Equal starts: with another one `ops` may lose other packets.
-    pair.network.advance(Time::from_us(1_000));
+    // Equal starts, after the last reply to a HELLO: with another one `ops` may lose other packets.
+    pair.network.advance(Time::from_us(20_000));
     let start = pair.network.now();
     for _ in 0..MESSAGES {
         pair.send(0, 0, vec![5u8; MESSAGE]);

@@ -401,6 +401,10 @@ impl Spread {
         let mark = f32::from(u8::from(feedback.ecn));
         self.marks += (mark - self.marks) / MEMORY;
         let Some(path) = self.find(feedback.tag) else { return };
+        if self.paths[path].blocked > Time::ZERO {
+            // It is slow, not dead.
+            self.late(now, path);
+        }
         self.unblock(now, path);
         if feedback.ecn {
             return self.congested(now, path, mark);
@@ -425,9 +429,18 @@ impl Spread {
         let Some(path) = self.find(tag) else { return };
         if self.paths[path].unanswered >= 2 && self.rules.silence > 0.0 {
             let _ = self.is_silent(now, path);
-        } else if self.rules.fall > 0.0 {
+        } else {
+            self.late(now, path);
+        }
+    }
+
+    /// Lowers the share of a path that replies, but late.
+    fn late(&mut self, now: Time, path: usize) {
+        if self.rules.fall > 0.0 {
+            self.grow(now, path, 0.0);
             let at = &mut self.paths[path];
             at.share = (at.share * self.rules.timeout).max(LEAST);
+            (at.fell, at.falls) = (now, (at.falls + 1.0).min(16.0));
         }
     }
 

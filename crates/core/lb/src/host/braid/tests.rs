@@ -115,6 +115,31 @@ fn a_path_without_replies_is_blocked_and_probed() {
 }
 
 #[test]
+fn a_path_whose_reply_comes_late_is_slow() {
+    let mut s = spread(BraidParameters { reuse: 0, growth: 0.0, recovery: 1e6, ..Default::default() }, &[4]);
+    let mut psn = 0;
+    for at in [0.0, 10.0, 20.0, 30.0, 31.0] {
+        for _ in 0..4 {
+            let tag = send(&mut s, us(at), psn);
+            psn += 1;
+            if tag != 3 {
+                s.on_ack(us(at), 0, &feedback(tag, false));
+            }
+        }
+    }
+    // Silent at 31 us, a reply at 40: the path is used again, for a quarter of its turns.
+    s.on_ack(us(40.0), 0, &feedback(3, false));
+    assert!((shares(&mut s)[3] - 0.25).abs() < 1e-3, "{:?}", shares(&mut s));
+    let mut sent = [0u32; 4];
+    (0..1300).for_each(|psn| {
+        let tag = send(&mut s, us(40.0), 100 + psn);
+        s.on_ack(us(40.0), 0, &feedback(tag, false));
+        sent[tag as usize] += 1;
+    });
+    assert!((99..=101).contains(&sent[3]), "{sent:?}");
+}
+
+#[test]
 fn one_acknowledgement_for_many_packets_is_no_silence() {
     let mut s = spread(BraidParameters { reuse: 0, ..Default::default() }, &[4]);
     for n in 0..100u64 {
