@@ -10,8 +10,8 @@ pub(crate) const EVERY: &str = "all";
 /// Schemes that do not run on a ground, each with the reason.
 type Unfit = Vec<(String, String)>;
 
-/// Returns the schemes that fit a scenario, without other names of the same and variants with uniform weights (`-u`), and
-/// those that do not fit it.
+/// Returns the schemes that fit a scenario, without other names of the same, latency weights where they are the default (`-w`)
+/// and uniform weights (`-u`), and those that do not fit it.
 ///
 /// # Errors
 /// [`ScenarioError`] if its graph cannot be built.
@@ -20,8 +20,9 @@ pub(crate) fn schemes_for(scenario: &Scenario) -> Result<(Vec<String>, Unfit), S
     let (mut fit, mut unfit, mut seen) = (vec![], vec![], vec![]);
     for alias in aliases() {
         let Ok(pair) = resolve(alias.name) else { continue };
-        // Latency weights are the papers' choice.
-        if alias.name.ends_with("-u") || seen.contains(&pair) {
+        // Latency weights are the papers' choice, and the default of their schemes.
+        let is_default = |name: &str| aliases().iter().any(|a| a.name == name && a.switch == alias.switch);
+        if alias.name.ends_with("-u") || alias.name.strip_suffix("-w").is_some_and(is_default) || seen.contains(&pair) {
             continue;
         }
         seen.push(pair);
@@ -75,9 +76,9 @@ mod tests {
             for pair in known {
                 let of = |name: &String| resolve(name).is_ok_and(|other| other == pair);
                 let named = fit.iter().chain(unfit.iter().map(|(name, _)| name)).any(of);
-                let uniform =
-                    aliases().iter().any(|a| a.name.ends_with("-u") && resolve(a.name).is_ok_and(|o| o == pair));
-                assert!(named || uniform);
+                let weighted = |a: &anabranch_lb::registry::Alias| a.name.ends_with("-u") || a.name.ends_with("-w");
+                let weights = aliases().iter().any(|a| weighted(a) && resolve(a.name).is_ok_and(|o| o == pair));
+                assert!(named || weights);
             }
         }
     }

@@ -1,7 +1,12 @@
 //! The matrix: every scheme on every ground. A study with `schemes = ["all"]` runs all that fit its scenario; its table states
 //! which schemes do not differ, why others do not run, and what each scheme needs.
 
-use super::{Figure, Rows, Study, StudyPlan, every::schemes_for, figure::Layout, judge::ratio};
+use super::{
+    Figure, Rows, Study, StudyPlan,
+    every::{EVERY, schemes_for},
+    figure::Layout,
+    judge::ratio,
+};
 use anabranch_lb::registry::{HostParameters, SwitchParameters, TagKind, aliases, resolve};
 use anabranch_scenario::library;
 use anabranch_statistics::{Pairs, mean};
@@ -61,10 +66,11 @@ pub(crate) fn letters(figure: &Figure, plan: &StudyPlan, rows: &Rows) -> BTreeMa
 /// Returns what follows the table: what each scheme needs, why some do not run, and what is missing.
 pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> String {
     let mut needed: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let (mut reasons, mut missing): (BTreeMap<String, Vec<String>>, Vec<String>) = Default::default();
+    // By reason and scheme the grounds.
+    let (mut reasons, mut missing): (BTreeMap<(String, String), Vec<&str>>, Vec<String>) = Default::default();
     let mut named: Vec<String> = vec![];
     for plan in layout.plans() {
-        let Study { id, label, scenario, set, .. } = &plan.study;
+        let Study { id, label, scenario, set, schemes, .. } = &plan.study;
         let there: usize = rows.get(id).map_or(0, |rows| rows.runs());
         if there < plan.sweep.order().len() {
             missing.push(format!("{label} ({there} of {} runs)", plan.sweep.order().len()));
@@ -76,8 +82,12 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         }
         let Ok(base) = library::load(scenario, set, None) else { continue };
         for (scheme, why) in schemes_for(&base).map(|(_, unfit)| unfit).unwrap_or_default() {
-            let first = why.split(';').next().unwrap_or_default().to_string();
-            reasons.entry(format!("{first} ({label})")).or_default().push(scheme);
+            if [EVERY.to_string(), format!("{EVERY}:{scheme}")].iter().any(|name| schemes.contains(name)) {
+                let first = why.split(';').next().unwrap_or_default().to_string();
+                // The scheme is named before.
+                let first = first.replace(&format!("host scheme `{scheme}` "), "");
+                reasons.entry((first, scheme)).or_default().push(label);
+            }
         }
     }
     for scheme in &named {
@@ -91,12 +101,17 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         text += &format!("- {needs}: {}\n", schemes.join(", "));
     }
     if !reasons.is_empty() {
-        // The same reason on several grounds has one line.
-        let mut by_schemes: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
-        reasons.into_iter().for_each(|(why, schemes)| by_schemes.entry(schemes).or_default().push(why));
+        let mut lines: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
+        for ((why, scheme), grounds) in reasons {
+            lines.entry((why, grounds)).or_default().push(scheme);
+        }
         text += "\nCells that cannot be:\n\n";
-        for (schemes, whys) in by_schemes {
-            text += &format!("- {}: {}\n", schemes.join(", "), whys[0]);
+        for ((why, grounds), schemes) in lines {
+            text += &format!("- {}: {why}", schemes.join(", "));
+            if grounds.len() < layout.plans().len() {
+                text += &format!(" ({})", grounds.join(", "));
+            }
+            text.push('\n');
         }
     }
     if !missing.is_empty() {

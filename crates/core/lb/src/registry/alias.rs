@@ -83,7 +83,8 @@ pub const ALIASES: &[Alias] = &[
     alias("mrc-hashed", "mrc", "ecmp", "MRC over hashed UDP source ports").with(&[("values", "hashed")]),
     alias("mrc-guided", "mrc", "source-guided", "MRC over the guided paths of a Dragonfly or Slim Fly")
         .with(&[("values", "guided")]),
-    alias("braid", "braid", "ev-index", "shares of paths learnt from marks; one path at a time where order matters"),
+    alias("braid", "braid", "ev-index", "shares of paths learnt from marks; one path at a time where order matters")
+        .with(&[("remap", "skip")]),
     alias("braid-guided", "braid", "source-guided", "braid over the guided paths of a Dragonfly or Slim Fly")
         .with(&[("values", "guided")]),
     alias("mp-rdma", "mp-rdma", "ecmp", "MP-RDMA: each acknowledgement sends a packet on its own path"),
