@@ -109,7 +109,7 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         for ((why, grounds), schemes) in lines {
             text += &format!("- {}: {why}", schemes.join(", "));
             if grounds.len() < layout.plans().len() {
-                text += &format!(" ({})", grounds.join(", "));
+                text += &format!(" ({})", grounds.join("; "));
             }
             text.push('\n');
         }
