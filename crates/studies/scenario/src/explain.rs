@@ -114,7 +114,8 @@ pub fn find(name: &str) -> Option<Explanation> {
         Some(known) => [as_named(known, thing_parts(known)), section_parts(known)].concat(),
         None => Vec::new(),
     };
-    let parts = if parts.is_empty() { key_parts(&wanted) } else { parts };
+    let ways: [fn(&str) -> Vec<Part>; 3] = [key_parts, selector_parts, value_parts];
+    let parts = ways.iter().fold(parts, |parts, way| if parts.is_empty() { way(&wanted) } else { parts });
     let name = known.unwrap_or_else(|| name.trim().to_lowercase());
     (!parts.is_empty()).then_some(Explanation { name, parts })
 }
@@ -238,6 +239,12 @@ fn section_parts(name: &str) -> Vec<Part> {
             );
             vec![part("[load_balancer]", meaning, Vec::new())]
         }
+        "fabric" => {
+            let profiles: Vec<String> =
+                PROFILES.iter().map(|profile| format!("  {}: {}", profile.name, profile.meaning)).collect();
+            let meaning = format!("Sets of defaults. `profile` is one of\n{}", profiles.join("\n"));
+            vec![part("[fabric] profile", meaning, Vec::new())]
+        }
         "workload" => {
             let meaning = format!("Traffic. `kind` is one of\n{}", list(CatalogueKind::Workloads, "workload"));
             vec![part("[[workload]]", meaning, CommonParameters::default().documentation())]
@@ -280,6 +287,28 @@ fn key_parts(wanted: &str) -> Vec<Part> {
         part
     });
     own.filter(|part| !part.parameters.is_empty()).collect()
+}
+
+/// Returns the part of a section for the key that selects its kind, which no parameter is: `topology.kind`, `fabric.profile`.
+fn selector_parts(wanted: &str) -> Vec<Part> {
+    let steps: Vec<&str> = wanted.split('.').filter(|step| step.parse::<usize>().is_err()).collect();
+    match steps[..] {
+        [section, "kind" | "profile" | "scheme" | "host" | "switch"] => {
+            let section = section.replace('-', "_");
+            [thing_parts(&section), section_parts(&section)].concat()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the keys that take this word.
+fn value_parts(wanted: &str) -> Vec<Part> {
+    let takes = |parameter: &Parameter| plain(&parameter.expected).contains(&format!("\"{wanted}\""));
+    let mut parts = reference();
+    parts.iter_mut().for_each(|part| part.parameters.retain(takes));
+    parts.retain(|part| !part.parameters.is_empty());
+    parts.iter_mut().for_each(|part| part.meaning = String::new());
+    parts
 }
 
 /// Returns all names of the catalogue and of sections.

@@ -145,6 +145,29 @@ mod tests {
     }
 
     #[test]
+    fn every_key_of_a_checked_scenario_and_every_choice_is_explained() {
+        let scenario = anabranch_scenario::library::load("first-run", &[], None).unwrap();
+        let (text, mut section) = (scenario.to_toml(), String::new());
+        let mut keys = Vec::new();
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = format!("{}.", line.trim_matches(['[', ']']));
+            } else if let Some((key, _)) = line.split_once(" = ") {
+                keys.push(format!("{section}{key}"));
+            }
+        }
+        assert!(keys.len() > 100, "{}", keys.len());
+        let unknown: Vec<_> = keys.iter().filter(|key| explain(key).is_err()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let expected: Vec<String> =
+            scenario::reference().into_iter().flat_map(|part| part.parameters).map(|p| p.expected).collect();
+        let choices: std::collections::BTreeSet<&str> =
+            expected.iter().flat_map(|text| text.split('"').skip(1).step_by(2)).collect();
+        let unknown: Vec<_> = choices.iter().filter(|choice| explain(choice).is_err()).collect();
+        assert!(choices.len() > 50 && unknown.is_empty(), "{unknown:?}");
+    }
+
+    #[test]
     fn unknown_names_list_what_begins_with_them() {
         let remedy = |name: &str| explain(name).unwrap_err().remedy().unwrap().to_string();
         assert!(remedy("slowdown_p9").starts_with("did you mean `slowdown_p9"), "{}", remedy("slowdown_p9"));
