@@ -67,8 +67,8 @@ pub(crate) fn letters(figure: &Figure, plan: &StudyPlan, rows: &Rows) -> BTreeMa
 pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> String {
     let mut needed: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     // By reason and scheme the grounds.
-    let (mut reasons, mut missing): (BTreeMap<(String, String), Vec<&str>>, Vec<String>) = Default::default();
-    let mut named: Vec<String> = vec![];
+    let mut reasons: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    let (mut missing, mut named): (Vec<String>, Vec<String>) = (vec![], vec![]);
     for plan in layout.plans() {
         let Study { id, label, scenario, set, schemes, .. } = &plan.study;
         let there: usize = rows.get(id).map_or(0, |rows| rows.runs());
