@@ -68,12 +68,14 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
     let mut needed: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     // By reason and scheme the grounds.
     let mut reasons: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-    let (mut missing, mut named): (Vec<String>, Vec<String>) = (vec![], vec![]);
+    let mut missing: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    let mut named: Vec<String> = vec![];
     for plan in layout.plans() {
         let Study { id, label, scenario, set, schemes, .. } = &plan.study;
         let there: usize = rows.get(id).map_or(0, |rows| rows.runs());
-        if there < plan.sweep.order().len() {
-            missing.push(format!("{label} ({there} of {} runs)", plan.sweep.order().len()));
+        let planned = plan.sweep.order().len();
+        if there < planned {
+            missing.entry((there, planned)).or_default().push(label);
         }
         for entry in &plan.sweep.plan.entries {
             if !named.contains(entry) {
@@ -115,6 +117,10 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         }
     }
     if !missing.is_empty() {
+        let of = |((there, planned), grounds): (&(usize, usize), &Vec<&str>)| {
+            format!("{there} of {planned} runs of {}", grounds.join("; "))
+        };
+        let missing: Vec<String> = missing.iter().map(of).collect();
         text += &format!("\n**Incomplete**: {}. No mean over grounds is shown.\n", missing.join(", "));
     }
     text
