@@ -33,6 +33,7 @@ const CASES: &[Case] = &[
         bytes: 1 << 20,
         setup: |bytes| as_external(uet_permutation(fat_tree(2, 8), bytes, "prime")),
     },
+    Case { name: "braid-32", bytes: 1 << 20, setup: |bytes| uet_permutation(fat_tree(2, 8), bytes, "braid") },
     Case { name: "prime-128", bytes: 1 << 18, setup: |bytes| uet_permutation(fat_tree(2, 16), bytes, "prime") },
     Case { name: "reps-3-tiers-54", bytes: 1 << 19, setup: |bytes| uet_permutation(fat_tree(3, 6), bytes, "reps") },
     Case { name: "mrc-3-tiers-54", bytes: 1 << 19, setup: |bytes| uet_permutation(fat_tree(3, 6), bytes, "mrc") },
