@@ -113,7 +113,7 @@ fn do_run(
     let watch = ProgressDisplay::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, scenario);
-    let warn = |warning: &str| watch.note(warning);
+    let warn = |warning: &str| watch.warn(warning);
     let progress = &mut |progress: &_| watch.progress(0, progress);
     let ran = single.execute(scenario, backend, threads, captures, &warn, progress);
     watch.close();
