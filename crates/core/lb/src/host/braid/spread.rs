@@ -45,6 +45,8 @@ pub(super) struct Path {
     /// Its plane; of a guided list 0 for the shortest paths, else 1.
     group: u8,
     dead: bool,
+    /// It has delivered a packet.
+    proven: bool,
     /// Times it was blocked in a row.
     blocks: u8,
     /// Packets sent since its last reply, at most 255.
@@ -71,6 +73,7 @@ impl Path {
             number,
             group,
             dead: false,
+            proven: false,
             blocks: 0,
             unanswered: 0,
             share: 1.0,
@@ -134,6 +137,9 @@ pub(super) struct Spread {
     /// Clean paths to use again, a ring, and packets on them since the last turn.
     clean: Vec<u16>,
     reused: u32,
+    /// The path of the last reply, and whether a packet of the flow has timed out.
+    last_reply: Option<u16>,
+    timed_out: bool,
     /// Blocked paths, the earliest end of a block, and the path that is probed.
     blocked: u32,
     next_probe: Time,
@@ -197,6 +203,8 @@ impl Spread {
             cumulative: 0,
             clean: Vec::with_capacity(rules.reuse),
             reused: 0,
+            last_reply: None,
+            timed_out: false,
             blocked: 0,
             next_probe: Time::MAX,
             probe: None,
@@ -239,10 +247,16 @@ impl Spread {
     #[inline]
     pub(super) fn select(&mut self, now: Time, packet: &Outgoing) -> Option<Tag> {
         let free = if self.planes { packet.free_ports & !self.masked } else { u32::MAX };
+        if packet.retransmission
+            && self.timed_out
+            && let Some(path) = self.last_reply.filter(|path| self.is_free(*path, free))
+        {
+            // A second loss would cost a longer timeout.
+            return Some(self.sent(now, usize::from(path), packet.psn));
+        }
         if self.marks > MARKED && self.reused < self.rules.reuse_run {
             while let Some(path) = self.clean.pop() {
-                let at = &self.paths[usize::from(path)];
-                if at.is_usable() && free >> (at.group & 31) & 1 == 1 {
+                if self.is_free(path, free) {
                     self.reused += 1;
                     return Some(self.sent(now, usize::from(path), packet.psn));
                 }
@@ -265,6 +279,11 @@ impl Spread {
             }
         };
         Some(self.sent(now, path, packet.psn))
+    }
+
+    fn is_free(&self, path: u16, free: u32) -> bool {
+        let at = &self.paths[usize::from(path)];
+        at.is_usable() && free >> (at.group & 31) & 1 == 1
     }
 
     /// Charges a group for a packet. The others do not catch up with it by more than a packet.
@@ -333,24 +352,27 @@ impl Spread {
             (at.unanswered, at.first, at.since) = (u8::from(at.last >= self.cumulative), at.last, now);
             return false;
         }
-        if self.paths.iter().filter(|path| path.is_usable()).count() < 2 {
-            return false;
-        }
-        self.block(now, path);
-        true
+        self.block(now, path)
     }
 
-    fn block(&mut self, now: Time, path: usize) {
+    /// Blocks a path if it is not the last one; returns whether it did.
+    fn block(&mut self, now: Time, path: usize) -> bool {
+        if self.paths[path].blocked == Time::ZERO && self.paths.iter().filter(|path| path.is_usable()).count() < 2 {
+            return false;
+        }
         let time = self.round_trips(self.rules.block * f32::from(1u16 << self.paths[path].blocks.min(10)));
         let at = &mut self.paths[path];
         self.blocked += u32::from(at.blocked == Time::ZERO);
         at.blocked = now + time;
         at.blocks = at.blocks.saturating_add(1);
         self.next_probe = self.next_probe.min(at.blocked);
+        true
     }
 
     fn unblock(&mut self, now: Time, path: usize) {
+        self.last_reply = Some(path as u16);
         let at = &mut self.paths[path];
+        at.proven = true;
         if at.blocked != Time::ZERO {
             (at.blocked, at.credit, at.since) = (Time::ZERO, 0.0, now);
             self.blocked -= 1;
@@ -427,7 +449,10 @@ impl Spread {
 
     pub(super) fn on_timeout(&mut self, now: Time, tag: Tag) {
         let Some(path) = self.find(tag) else { return };
-        if self.paths[path].unanswered >= 2 && self.rules.silence > 0.0 {
+        self.timed_out = true;
+        if self.rules.silence > 0.0 && !self.paths[path].proven && self.paths[path].blocked == Time::ZERO {
+            self.block(now, path);
+        } else if self.paths[path].unanswered >= 2 && self.rules.silence > 0.0 {
             let _ = self.is_silent(now, path);
         } else {
             self.late(now, path);

@@ -140,6 +140,25 @@ fn a_path_whose_reply_comes_late_is_slow() {
 }
 
 #[test]
+fn after_a_timeout_lost_packets_take_a_path_that_replied() {
+    let mut s = spread(BraidParameters { reuse: 0, ..Default::default() }, &[8]);
+    let tags: Vec<Tag> = (0..8).map(|psn| send(&mut s, Time::ZERO, psn)).collect();
+    let again =
+        |s: &mut Braid, psn| match s.select(us(50.0), 0, &Outgoing { retransmission: true, ..packet(psn, us(50.0)) }) {
+            Decision::Send(tag) => tag,
+            other => panic!("{other:?}"),
+        };
+    s.on_ack(us(10.0), 0, &feedback(tags[2], false));
+    assert_ne!(again(&mut s, 0), tags[2], "no timeout yet: its turn");
+    // A path that has never replied is blocked by one timeout.
+    s.on_timeout(us(40.0), 0, tags[5]);
+    assert_eq!([again(&mut s, 0), again(&mut s, 1)], [tags[2]; 2]);
+    s.on_ack(us(50.0), 0, &feedback(tags[7], false));
+    assert_eq!(again(&mut s, 1), tags[7], "the last reply");
+    assert!((10..40).all(|psn| send(&mut s, us(50.0), psn) != tags[5]));
+}
+
+#[test]
 fn one_acknowledgement_for_many_packets_is_no_silence() {
     let mut s = spread(BraidParameters { reuse: 0, ..Default::default() }, &[4]);
     for n in 0..100u64 {
