@@ -31,7 +31,6 @@ pub(crate) mod testbed;
 mod topology;
 mod trace;
 mod until_decided;
-mod verbs;
 mod verify;
 mod view;
 mod wire;

@@ -1,8 +1,7 @@
 //! `serve` and `send`: transfers between two machines.
 
-use super::verbs;
 use crate::{Failure, Format, INTERRUPTED, complete, count, is_quiet, note, print, print_json, table};
-use anabranch_endpoint::{Endpoint, SchemeState, Settings, header};
+use anabranch_endpoint::{Endpoint, SchemeState, Settings};
 use anabranch_lb::StateColumn;
 use anabranch_random::Stream;
 use anabranch_scenario::{Scenario, library};
@@ -13,7 +12,7 @@ use anabranch_wire::{
     Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters, resolve, transfer,
     transfer::{Destination, Received, Sent, TransferError},
     udp::UdpPath,
-    verbs::UcPath,
+    verbs::{Dimensions, VerbsPath, VerbsSettings},
 };
 use serde_json::json;
 use std::{
@@ -22,6 +21,7 @@ use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::atomic::Ordering,
+    time::Duration,
 };
 
 /// Options of both `serve` and `send`.
@@ -86,18 +86,13 @@ pub(crate) struct Send {
 /// Maximum number of concurrent peers of `serve`.
 const MAX_PEERS: u32 = 1024;
 
-/// The same over UC queue pairs, where each peer has its own memory.
-const MAX_UC_PEERS: u32 = 16;
+/// The same over queue pairs, where each peer has its own memory.
+const MAX_VERBS_PEERS: u32 = 16;
 
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
-    if scenario.wire.datapath == DatapathKind::Rc && scenario.wire.max_header() > header::DATA_HEADER as u64 {
-        return Err(Failure::input(
-            "[wire]: key: found a key with the datapath `rc`, whose reliable queue pairs carry no authentication. Expected --datapath udp or uc, or no wire.key",
-        ));
-    }
     match &options.device {
         Some(_) if scenario.wire.datapath == DatapathKind::Udp => {
             Err(Failure::input("--device is for the datapaths rc and uc: add --datapath rc"))
@@ -106,7 +101,7 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     }
 }
 
-pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
+fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     addresses(text, flag).map(|all| all[0])
 }
 
@@ -136,19 +131,26 @@ fn opened(path: Result<UdpPath, WireError>) -> Result<UdpPath, Failure> {
     Ok(path)
 }
 
-fn open_uc(
+fn open_pairs(
     at: Option<SocketAddr>,
     options: &WireOptions,
     scenario: &Scenario,
     endpoint: &Endpoint,
     labels: u32,
-) -> Result<UcPath, Failure> {
-    let settings = verbs::settings(options.device.as_deref(), scenario.wire.give_up);
-    UcPath::open(at, settings, (labels, MAX_UC_PEERS), endpoint.longest_datagram(), scenario.seed)
-        .map_err(|error| Failure::input(error.to_string()))
+) -> Result<VerbsPath, Failure> {
+    let settings = VerbsSettings {
+        device: options.device.clone(),
+        is_reliable: scenario.wire.datapath == DatapathKind::Rc,
+        queue_pairs: scenario.wire.queue_pairs,
+        peer_timeout: Duration::from_nanos(scenario.wire.give_up.ps() / 1000),
+        ..VerbsSettings::default()
+    };
+    let longest = endpoint.longest_datagram();
+    let dimensions = Dimensions { labels, peers: MAX_VERBS_PEERS, datagram: longest, probe: longest };
+    VerbsPath::open(at, settings, dimensions, scenario.seed).map_err(|error| Failure::input(error.to_string()))
 }
 
-pub(super) fn interrupted() -> bool {
+fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
@@ -156,7 +158,7 @@ pub(super) fn interrupted() -> bool {
 const MIN_RATED_BYTES: u64 = 64 << 10;
 
 /// Returns the rate in bits per second, and as text; `None` for too few bytes. `took` is the time that both endpoints print.
-pub(super) fn goodput(bytes: u64, took: Time) -> (Option<f64>, String) {
+fn goodput(bytes: u64, took: Time) -> (Option<f64>, String) {
     if bytes < MIN_RATED_BYTES {
         return (None, "- (less than 64 KiB)".into());
     }
@@ -179,9 +181,6 @@ fn rate_text(rate: f64) -> String {
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let options = &arguments.wire;
     let scenario = scenario(options, None)?;
-    if scenario.wire.datapath == DatapathKind::Rc {
-        return verbs::serve(arguments, scenario.wire.give_up);
-    }
     // Connection identifiers must differ between starts.
     let seed = RandomState::new().hash_one(&arguments.at);
     let (mut settings, _) = scenario.wire_settings(None, seed)?;
@@ -190,8 +189,8 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let at = planes[0];
     settings.planes = planes.len() as u32;
     let endpoint = Endpoint::new(settings);
-    if scenario.wire.datapath == DatapathKind::Uc {
-        let mut path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
+    if scenario.wire.datapath != DatapathKind::Udp {
+        let mut path = open_pairs(Some(at), options, &scenario, &endpoint, labels)?;
         path.on_error(note);
         let at = path.at().unwrap_or(at);
         note(&format!("listening at {at} with {}", path.device()));
@@ -247,7 +246,7 @@ fn print_notice(what: &str, at: Option<SocketAddr>, reason: &str) {
     note(&format!("{what}: {at} {reason}"));
 }
 
-pub(super) fn print_received(from: SocketAddr, (bytes, checksum): (u64, u32), equal: bool, took: Time, format: Format) {
+fn print_received(from: SocketAddr, (bytes, checksum): (u64, u32), equal: bool, took: Time, format: Format) {
     let (rate, text) = goodput(bytes, took);
     match format {
         Format::Json => print_json(&json!({
@@ -289,32 +288,38 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     } else {
         from(arguments, &[to], scenario.wire.datapath)?;
     }
-    if scenario.wire.datapath == DatapathKind::Rc {
-        return verbs::send(arguments, to, &scenario, &settings);
-    }
     let (name, labels, planes) = (settings.scheme.name(), settings.labels, settings.planes);
     let mut tried: Vec<String> = Vec::new();
-    let (sent, to, paths) = if scenario.wire.datapath == DatapathKind::Uc {
+    let mut pairs = (0, None);
+    let (sent, to, paths) = if scenario.wire.datapath != DatapathKind::Udp {
         let endpoint = Endpoint::new(settings);
-        let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
+        let mut path = open_pairs(None, options, &scenario, &endpoint, labels)?;
         path.reach(to).map_err(|error| match error {
             WireError::NoReply { .. } => {
-                Failure::input(format!("{error}; does `anabranch serve --datapath uc` run there?"))
+                let name = if scenario.wire.datapath == DatapathKind::Rc { "rc" } else { "uc" };
+                Failure::input(format!("{error}; does `anabranch serve --datapath {name}` run there?"))
             }
             other => Failure::input(other.to_string()),
         })?;
         // Label `i` is the queue pair with flow label `i + 1`.
-        let paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
+        let mut paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
+        if scenario.wire.datapath == DatapathKind::Rc {
+            // A path has a queue pair of its own.
+            paths.iter_mut().for_each(|path| path.truncate(1));
+        }
         let destination = Destination { paths: paths.clone(), ..to.into() };
-        (send_over(Driver::new(endpoint, path), destination, scenario.seed, arguments.bytes.0)?, to, paths)
+        let mut driver = Driver::new(endpoint, path);
+        let sent = send_over(&mut driver, destination, scenario.seed, arguments.bytes.0)?;
+        pairs = driver.datapath().relabelled();
+        (sent, to, paths)
     } else {
-        let (driver, to) = match is_multi_plane {
+        let (mut driver, to) = match is_multi_plane {
             true => make(arguments, &all, &scenario, (&settings, &values))?,
             false => reach(arguments, &all, &scenario, (&settings, &values), &mut tried)?,
         };
         let paths = to.paths.clone();
         let at = to.at;
-        let sent = send_over(driver, to, scenario.seed, arguments.bytes.0).map_err(|failure| match failure {
+        let sent = send_over(&mut driver, to, scenario.seed, arguments.bytes.0).map_err(|failure| match failure {
             Failure::Input(error) if !tried.is_empty() => {
                 let (name, others) = (&arguments.to, tried.join(", "));
                 Failure::input(format!("{error}; the other addresses of {name} were tried before: {others}"))
@@ -327,7 +332,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         let ports = (scenario.wire.datapath == DatapathKind::Udp && planes == 1).then_some(to);
         note(&format!("warning: {}", transfer::silent_text(&sent.silent, ports)));
     }
-    print_sent(&sent, to, name, (labels, planes, &paths), options.format);
+    print_sent(&sent, to, name, (labels, planes, &paths), pairs, options.format);
     Ok(())
 }
 
@@ -489,7 +494,7 @@ fn check_peer(to: SocketAddr) -> Result<std::net::SocketAddrV4, Failure> {
 
 /// Returns the paths of queue pairs with these flow labels as groups of their indices; no groups: every label is a path.
 #[cfg(target_os = "linux")]
-pub(super) fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
+fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
     use anabranch_wire::verbs::port_pairs;
     if wire.find_labels == FindLabels::All {
         return Ok(Vec::new());
@@ -503,7 +508,7 @@ pub(super) fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParamet
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn find_pairs(_: SocketAddr, _: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
+fn find_pairs(_: SocketAddr, _: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
     if wire.find_labels == FindLabels::All {
         return Ok(Vec::new());
     }
@@ -523,7 +528,7 @@ fn find_paths(
     Err(Failure::input(format!("[wire]: {}", FindLabels::UNSUPPORTED)))
 }
 
-fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, total: u64) -> Result<Sent, Failure> {
+fn send_over(driver: &mut Driver<impl Datapath>, to: Destination, seed: u64, total: u64) -> Result<Sent, Failure> {
     let live = std::io::stderr().is_terminal() && !is_quiet();
     let mut before = (Time::ZERO, 0);
     let mut on_poll = |now: Time, acknowledged: u64| {
@@ -536,7 +541,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
         }
         !interrupted()
     };
-    let sent = transfer::send(&mut driver, &to, total, &mut content(seed), &mut on_poll);
+    let sent = transfer::send(driver, &to, total, &mut content(seed), &mut on_poll);
     if live {
         eprint!("\r{:60}\r", "");
     }
@@ -544,7 +549,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
 }
 
 /// Returns what fills buffers with the bytes of a transfer.
-pub(super) fn content(seed: u64) -> impl FnMut(&mut [u8]) {
+fn content(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut draws = Stream::keyed(seed, 0, "transfer");
     move |bytes| {
         for word in bytes.chunks_mut(8) {
@@ -553,7 +558,7 @@ pub(super) fn content(seed: u64) -> impl FnMut(&mut [u8]) {
     }
 }
 
-pub(super) fn transfer_failure(error: TransferError) -> Failure {
+fn transfer_failure(error: TransferError) -> Failure {
     match error {
         TransferError::Interrupted => Failure::Interrupted,
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
@@ -582,6 +587,7 @@ fn print_sent(
     to: SocketAddr,
     scheme: &str,
     (labels, planes, paths): (u32, u32, &[Vec<u32>]),
+    (relabelled, last_error): (u64, Option<String>),
     format: Format,
 ) {
     // Without groups every label counts as a path.
@@ -618,6 +624,9 @@ fn print_sent(
     if sent.drops_ecn {
         note(&format!("warning: {to} {}", transfer::ECN_TEXT));
     }
+    if let Some(error) = &last_error {
+        note(&format!("hardware gave up messages to {to}, which were sent again; the last error: {error}"));
+    }
     let fragmented = sent.fragmented.map(|sizes| json!({ "passes": sizes.passes, "fails": sizes.fails }));
     match format {
         Format::Json => print_json(&json!({
@@ -645,6 +654,8 @@ fn print_sent(
             "path_switches": c.path_switches,
             "packets_per_label": sent.record.per_label,
             "silent_labels": sent.silent,
+            "relabelled": relabelled,
+            "last_error": last_error,
             "packets_per_call": per_call,
             "longest_pause_ps": sent.longest_pause.ps(),
         })),

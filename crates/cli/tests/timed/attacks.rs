@@ -30,7 +30,7 @@ const BURST: Duration = Duration::from_millis(5);
 /// Memory limit of each process, in bytes.
 const MEMORY: u64 = 256 << 20;
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
-const PAYLOAD: u16 = 1344;
+const PAYLOAD: u32 = 1344;
 const LABELS: u16 = 4;
 const SERVED: std::ops::Range<u16> = 7000..7000 + LABELS;
 
@@ -95,7 +95,7 @@ fn part(stream: u32, psn: u64, message: u64, index: u32) -> Data {
 
 fn write_data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     header::data(out, connection, data);
-    out.resize(out.len() + usize::from(PAYLOAD), 7);
+    out.resize(out.len() + PAYLOAD as usize, 7);
 }
 
 /// Completes the handshake within `tries` HELLOs and returns the number of the connection.
@@ -105,7 +105,7 @@ fn connect(socket: &UdpSocket, to: u16, draws: &mut Stream, tries: u32, stop: &A
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
+        header::hello(&mut out, &of, &cookie, PAYLOAD as usize + 64);
         let _ = socket.send_to(&out, (LOOPBACK, to));
         let Ok((length, _)) = socket.recv_from(&mut buffer) else { continue };
         match Packet::decode(&buffer[..length]) {
@@ -122,10 +122,10 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let connection = draws.bits() as u32;
     match draws.below(12) {
         // HELLOs without a cookie and with an invalid one.
-        0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE_BYTES], usize::from(PAYLOAD) + 64),
+        0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE_BYTES], PAYLOAD as usize + 64),
         4 => {
             let cookie: Cookie = std::array::from_fn(|_| draws.bits() as u8);
-            header::hello(&mut out, &greeting(draws), &cookie, usize::from(PAYLOAD) + 64);
+            header::hello(&mut out, &greeting(draws), &cookie, PAYLOAD as usize + 64);
         }
         5 => header::bye(&mut out, connection, draws.bits(), None),
         // HELLO of version 1.
@@ -156,7 +156,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
         9 => {
             let probe = ProbeHeader { stream: u32::MAX, tag: 0, transmission: 4, ..ProbeHeader::default() };
             if draws.chance(1, 2) {
-                header::probe(&mut out, connection, &probe, usize::from(PAYLOAD));
+                header::probe(&mut out, connection, &probe, PAYLOAD as usize);
             } else {
                 header::echo(&mut out, connection, &probe);
             }
@@ -254,7 +254,7 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
                         Aim::Everything => bytes = hostile(&mut draws, &recorded),
                         Aim::Hellos => {
                             let greeting = greeting(&mut draws);
-                            header::hello(&mut bytes, &greeting, &[0; COOKIE_BYTES], usize::from(PAYLOAD) + 64);
+                            header::hello(&mut bytes, &greeting, &[0; COOKIE_BYTES], PAYLOAD as usize + 64);
                         }
                     }
                     let packet = packet(&Forged { from, to, bytes });

@@ -114,9 +114,9 @@ pub enum CloseReason {
     /// Its packets have another size.
     Mtu {
         /// Payload bytes of the peer's full packets.
-        theirs: u16,
+        theirs: u32,
         /// Payload bytes of local full packets.
-        ours: u16,
+        ours: u32,
     },
     /// It has another number of planes.
     Planes {
@@ -140,6 +140,17 @@ pub struct Sizes {
     pub fails: u32,
 }
 
+/// Where the datapath writes a message: RDMA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Address at the peer.
+    pub to: u64,
+    /// Key of the peer's memory.
+    pub key: u32,
+    /// Immediate data, by which the peer's owner counts packets that have arrived ([`crate::Placement::written`]).
+    pub notice: u32,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendOptions {
     /// Traffic class of its packets, of which the upper six bits count (DSCP).
@@ -148,6 +159,8 @@ pub struct SendOptions {
     pub steering: u64,
     /// Leading bytes, at most one packet, that are stored apart from the others.
     pub head: Bytes,
+    /// The datapath writes the message to the peer's memory, and the peer's endpoint sees nothing of it.
+    pub write: Option<Write>,
 }
 
 /// Reason why a message cannot be sent.

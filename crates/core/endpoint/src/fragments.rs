@@ -37,7 +37,7 @@ impl Incomplete {
 /// Returns the header of the packet of a fragment.
 pub(crate) fn whole(data: &Data, mtu: u64) -> Data {
     let size = data.length.saturating_sub(u64::from(data.index).saturating_mul(mtu)).min(mtu);
-    Data { fragment: Fragment::WHOLE, checksum: None, payload: size as u16, ..*data }
+    Data { fragment: Fragment::WHOLE, checksum: None, payload: size as u32, ..*data }
 }
 
 /// Returns a packet and its mark once all of its fragments have arrived; of incomplete ones the oldest gives way. `Err`: the

@@ -23,7 +23,7 @@ pub use balancer::Balancer;
 pub use bytes::Bytes;
 pub use endpoint::{Arrival, Counters, Endpoint, NextSend, NoPlacement, Placement, Source, To, Transmit};
 pub use entropy::{Entropy, Secret};
-pub use event::{CloseReason, Delivered, Event, Placed, SendError, SendOptions, Sizes};
+pub use event::{CloseReason, Delivered, Event, Placed, SendError, SendOptions, Sizes, Write};
 pub use flow::Flow;
 pub use nic::{Departure, Egress, Nic, Transports};
 pub use settings::Settings;

@@ -42,6 +42,9 @@ pub struct Settings {
     pub peer_timeout: Time,
     /// Idle timeout of a peer that owes no reply.
     pub idle_timeout: Time,
+    /// The datapath reports of each datagram whether it has arrived, as queue pairs do ([`crate::Endpoint::complete`]):
+    /// receivers send no ACKs, and no sizes are searched.
+    pub is_reliable: bool,
     /// Data packets are ECN-capable: switches may mark them.
     pub ecn: bool,
     /// Payloads carry a CRC32C; a packet whose payload does not match counts as lost.
@@ -93,6 +96,7 @@ impl Default for Settings {
             request_timeout: Time::from_us(50_000),
             peer_timeout: Time::from_us(10_000_000),
             idle_timeout: Time::MAX,
+            is_reliable: false,
             ecn: true,
             checksum: true,
             key: None,

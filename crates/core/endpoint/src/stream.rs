@@ -1,10 +1,10 @@
-use anabranch_transport::{DataArrival, Receiver, Transport};
+use anabranch_transport::{DataArrival, Receiver, Reply, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
-    event::{Delivered, Placed, SendOptions},
+    event::{Delivered, Placed, SendOptions, Write},
     header::Data,
     transmissions::Transmissions,
     watched::Watched,
@@ -53,6 +53,7 @@ pub(crate) struct Message {
     pub(crate) bytes: Bytes,
     pub(crate) steering: u64,
     pub(crate) class: u8,
+    pub(crate) write: Option<Write>,
     pub(crate) delivered: Delivered,
 }
 
@@ -98,6 +99,8 @@ pub(crate) struct Outgoing {
     timed_out_at: u64,
     /// Timeouts in a row that have lost more than was acknowledged before.
     losing: u32,
+    /// Makes ACKs of what a reliable datapath reports.
+    completions: Option<Box<Receiver>>,
 }
 
 /// Timeouts in a row.
@@ -123,7 +126,7 @@ impl Outgoing {
     }
 
     pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u64 {
-        let SendOptions { class, steering, head } = options;
+        let SendOptions { class, steering, head, write } = options;
         let length = (head.len() + bytes.len()) as u64;
         let packets = length.div_ceil(self.mtu).max(1);
         let (number, first) = (self.next_message, self.packets);
@@ -131,8 +134,25 @@ impl Outgoing {
         self.packets += packets;
         self.next_message += 1;
         let delivered = Delivered { queued: now, ..Delivered::default() };
-        self.messages.push_back(Message { number, first, packets, head, bytes, steering, class, delivered });
+        self.messages.push_back(Message { number, first, packets, head, bytes, steering, class, write, delivered });
         number
+    }
+
+    /// Returns the reply that a receiver would send to a packet that has arrived, or that came without its payload.
+    pub(crate) fn complete(
+        &mut self,
+        transport: &Transport,
+        now: Time,
+        (psn, tag): (u64, u32),
+        arrived: bool,
+        first: First,
+    ) -> Option<Reply> {
+        let receiver = self.completions.get_or_insert_with(|| Box::new(Receiver::of_stream(transport, first.psn)));
+        if !arrived {
+            return receiver.on_header(transport, psn, tag, true);
+        }
+        let arrival = DataArrival { psn, payload: self.mtu as u32, tag, ecn: false, ack_request: true };
+        receiver.on_data(transport, now, &arrival).0
     }
 
     /// Notes a timeout of this many packets; returns `true` if the last few have lost more than was acknowledged between them.

@@ -79,6 +79,8 @@ pub struct RealNetwork {
     pub min_timeout: Time,
     /// Reordering window per path: a packet is lost once one sent this much later on the same path is acknowledged.
     pub early_loss: Never<Time>,
+    /// The datapath reports each loss itself: the least timeout is the timeout.
+    pub is_reliable: bool,
 }
 
 /// Memory of a NIC that receivers keep within.

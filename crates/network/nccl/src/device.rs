@@ -33,6 +33,8 @@ pub(crate) struct Device {
     pub(crate) mtu: u64,
     /// Its RDMA device, where that carries the packets.
     pub(crate) rdma: Option<RdmaDevice>,
+    /// By reliable queue pairs.
+    pub(crate) is_reliable: bool,
 }
 
 impl Device {
@@ -46,7 +48,11 @@ impl Device {
     }
 
     pub(crate) fn carrier(&self) -> Carrier {
-        if self.rdma.is_some() { Carrier::Uc } else { Carrier::Udp }
+        match self.rdma {
+            None => Carrier::Udp,
+            Some(_) if self.is_reliable => Carrier::Rc,
+            Some(_) => Carrier::Uc,
+        }
     }
 
     /// Returns the bytes of a packet for header and payload of the plugin.
@@ -67,7 +73,10 @@ pub(crate) fn find(configuration: &Configuration) -> Result<(Vec<Device>, Vec<St
     let all = addresses::all().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let (chosen, mut remarks) = choose(all, interfaces, addresses)?;
     let found = chosen.into_iter().map(|found| describe(found, Path::new("/sys/class/net"))).collect();
-    let rdma = |device: &Device| Some(verbs::query_device(&verbs::of_interface(&device.name)?, device.ip, labels));
+    let is_reliable = *carriers == Carriers::Rc;
+    let rdma = |device: &Device| {
+        Some(verbs::query_device(&verbs::of_interface(&device.name)?, device.ip, labels, is_reliable))
+    };
     let query = |device: &Device| rdma(device).map(|found| found.map_err(|error| error.to_string()));
     let (devices, more) = equip(found, interfaces, *carriers, query)?;
     remarks.extend(more);
@@ -118,14 +127,16 @@ fn equip(
         return Ok((found, Vec::new()));
     }
     let all: Vec<String> = found.iter().map(|device| device.name.clone()).collect();
-    let wrong = |reason: String| format!("ANABRANCH_DATAPATH=uc: {reason}; allowed are udp, uc and auto");
+    let is_reliable = carriers == Carriers::Rc;
+    let name = if is_reliable { "rc" } else { "uc" };
+    let wrong = |reason: String| format!("ANABRANCH_DATAPATH={name}: {reason}; allowed are udp, uc, rc and auto");
     let (mut devices, mut remarks) = (Vec::new(), Vec::new());
     for mut device in found {
         let name = device.name.clone();
         match (rdma(&device), carriers) {
             (Some(Ok(rdma)), _) => {
                 device.speed = device.speed.or(rdma.speed);
-                device.rdma = Some(rdma);
+                (device.rdma, device.is_reliable) = (Some(rdma), is_reliable);
                 devices.push(device);
             }
             (Some(Err(reason)), Carriers::Auto) => {
@@ -212,6 +223,7 @@ fn describe(found: Address, sys: &Path) -> Device {
         others: Vec::new(),
         index,
         rdma: None,
+        is_reliable: false,
     }
 }
 
@@ -389,7 +401,7 @@ mod tests {
             [("eth", "eth0 has no RDMA device"), ("=docker0", "docker0: no libibverbs"), ("^eth1,docker", "none of")]
         {
             let error = equipped(text, Carriers::Uc).unwrap_err();
-            assert!(error.contains(word) && error.contains("udp, uc and auto"), "{error}");
+            assert!(error.contains(word) && error.contains("udp, uc, rc and auto"), "{error}");
         }
     }
 }

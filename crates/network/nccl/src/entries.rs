@@ -18,7 +18,7 @@ use crate::{
     path::Path,
     process::{self, DeviceNode, Process, Rail},
 };
-use anabranch_wire::{Datapath, Driver};
+use anabranch_wire::{Datapath, Driver, Region};
 use std::{
     ffi::{c_int, c_void},
     net::SocketAddr,
@@ -242,7 +242,7 @@ unsafe fn begin_listen(
     let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
     let of_planes = &process.rail(device)?.device.others;
     let others = std::array::from_fn(|other| of_planes.get(other).copied());
-    let (labels, payload, authentication) = (labels as u16, payload as u16, process.authentication);
+    let (labels, payload, authentication) = (labels as u16, payload as u32, process.authentication);
     let written = Handle { carrier, at, others, labels, payload, key, authentication }.write();
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
@@ -425,7 +425,7 @@ unsafe extern "C" fn close_listen(listener: Pointer) -> c_int {
 
 // ---- memory ----
 
-unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize, kind: c_int, out: Out) -> c_int {
+unsafe extern "C" fn reg_mr(communicator: Pointer, data: Pointer, size: usize, kind: c_int, out: Out) -> c_int {
     enter("regMr", || {
         let (device, id) = named(communicator, IdKind::Sender).or_else(|_| named(communicator, IdKind::Receiver))?;
         if kind != PTR_HOST {
@@ -433,13 +433,26 @@ unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize,
                 "memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered"
             )));
         }
+        let process = process::get()?;
+        // SAFETY: NCCL deregisters memory before it reuses or frees it.
+        let region = unsafe { Region::new(data.cast(), size) };
+        let registered = process.opened(device)?.node()?.register(region)?;
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe { put(out, "the handle of the memory", id.pointer(IdKind::Memory, device)) }
+        unsafe { put(out, "the handle of the memory", registered.unwrap_or(id).pointer(IdKind::Memory, device)) }
     })
 }
 
 unsafe extern "C" fn dereg_mr(_communicator: Pointer, memory: Pointer) -> c_int {
-    enter("deregMr", || named(memory, IdKind::Memory).map(|_| ()))
+    enter("deregMr", || {
+        let (device, id) = named(memory, IdKind::Memory)?;
+        // Registrations end with their device.
+        if let Ok(mut opened) = process::get()?.opened(device)
+            && process::get()?.rail(device.into())?.device.is_reliable
+        {
+            opened.node()?.deregister(id);
+        }
+        Ok(())
+    })
 }
 
 // ---- messages ----

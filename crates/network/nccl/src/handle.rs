@@ -4,15 +4,15 @@
 //! |---|---|
 //! | 0 | the word `ANABRNCH` |
 //! | 8 | version, 2 |
-//! | 9 | datapath: 1 UDP, 2 UC queue pairs |
+//! | 9 | datapath: 1 UDP, 2 UC queue pairs, 3 RC queue pairs |
 //! | 10 | labels (2 bytes) |
-//! | 12 | payload of a full packet (2) |
+//! | 12 | payload of a full packet, or chunk (2; the upper 8 bits at 27) |
 //! | 14 | first port; with verbs the TCP port of the listener (2) |
 //! | 16 | key of the listener (8) |
 //! | 24 | 4 or 6, of the address |
 //! | 25 | authentication: 0 none, 1 by the secret at 48, 2 by the key of a file |
 //! | 26 | planes less one (1) |
-//! | 27 | zero (5) |
+//! | 28 | zero (4) |
 //! | 32 | the address (16) |
 //! | 48 | secret of the job (32) |
 //! | 80 | the addresses in the other planes, of 4 or 16 bytes each, with the same port; then zero |
@@ -50,6 +50,8 @@ pub enum Carrier {
     Udp = 1,
     /// Unreliable queue pairs of an RDMA device.
     Uc = 2,
+    /// Reliable ones.
+    Rc = 3,
 }
 
 impl fmt::Display for Carrier {
@@ -57,6 +59,7 @@ impl fmt::Display for Carrier {
         f.write_str(match self {
             Carrier::Udp => "udp",
             Carrier::Uc => "uc",
+            Carrier::Rc => "rc",
         })
     }
 }
@@ -91,7 +94,7 @@ pub struct Handle {
     pub others: [Option<IpAddr>; MAX_OTHERS],
     pub labels: u16,
     /// Payload bytes of its full packets.
-    pub payload: u16,
+    pub payload: u32,
     /// Key of the listener, unique within its process.
     pub key: u64,
     pub authentication: Authentication,
@@ -124,7 +127,8 @@ impl Handle {
         bytes[..8].copy_from_slice(MAGIC);
         (bytes[8], bytes[9]) = (VERSION, self.carrier as u8);
         bytes[10..12].copy_from_slice(&self.labels.to_be_bytes());
-        bytes[12..14].copy_from_slice(&self.payload.to_be_bytes());
+        bytes[12..14].copy_from_slice(&(self.payload as u16).to_be_bytes());
+        bytes[27] = (self.payload >> 16) as u8;
         bytes[14..16].copy_from_slice(&self.at.port().to_be_bytes());
         bytes[16..24].copy_from_slice(&self.key.to_be_bytes());
         bytes[24] = if self.at.is_ipv4() { 4 } else { 6 };
@@ -165,6 +169,7 @@ impl Handle {
         let carrier = match bytes[9] {
             1 => Carrier::Udp,
             2 => Carrier::Uc,
+            3 => Carrier::Rc,
             other => return Err(format!("the other rank sends by a kind of network that we do not know ({other})")),
         };
         let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
@@ -188,7 +193,8 @@ impl Handle {
             2 => Authentication::File,
             other => return Err(format!("the other rank authenticates in a way that we do not know ({other})")),
         };
-        let (at, labels, payload) = (SocketAddr::new(ip, two(14)), two(10), two(12));
+        let payload = u32::from(bytes[27]) << 16 | u32::from(two(12));
+        let (at, labels) = (SocketAddr::new(ip, two(14)), two(10));
         Ok(Handle { carrier, at, others, labels, payload, key, authentication })
     }
 }
@@ -235,8 +241,10 @@ mod tests {
             bytes[CHECKSUM..SCRATCH].copy_from_slice(&sum.to_be_bytes());
             Handle::read(&bytes).map(|handle| handle.carrier)
         };
-        assert_eq!((with(1), with(2)), (Ok(Carrier::Udp), Ok(Carrier::Uc)));
-        assert!(with(3).unwrap_err().contains("(3)"));
+        assert_eq!([1, 2, 3].map(with), [Carrier::Udp, Carrier::Uc, Carrier::Rc].map(Ok));
+        assert!(with(4).unwrap_err().contains("(4)"));
+        let chunk = Handle { payload: 10_000_000, ..handle("10.1.2.3:40000") };
+        assert_eq!(Handle::read(&chunk.write()), Ok(chunk));
         assert_eq!([false, true].map(max_planes), [8, 3]);
     }
 

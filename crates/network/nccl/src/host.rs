@@ -49,9 +49,20 @@ impl Memory for HostMemory {
         if bytes == 0 {
             return Bytes::new();
         }
+        let lent = self.lend_in_place(from, bytes);
+        if bytes < WORTH_LENDING { Bytes::copy_from_slice(&lent) } else { lent }
+    }
+
+    fn lend_in_place(&self, from: u64, bytes: usize) -> Bytes {
+        if bytes == 0 {
+            return Bytes::new();
+        }
         // SAFETY: the node reads no further than the size of the message that NCCL passed with this pointer.
-        let lent = Lent { at: unsafe { self.0.add(from as usize) }, bytes };
-        if bytes < WORTH_LENDING { Bytes::copy_from_slice(lent.as_ref()) } else { Bytes::from_owner(lent) }
+        Bytes::from_owner(Lent { at: unsafe { self.0.add(from as usize) }, bytes })
+    }
+
+    fn address(&self) -> u64 {
+        self.0 as u64
     }
 
     fn write(&mut self, to: u64, bytes: &[u8]) {

@@ -11,6 +11,7 @@
 //! | 5 wrong size | sender | number of the receive (4), bytes of the message (8) |
 //! | 6 close | both | 1 sender, 2 receiver (1); receives that were complete (4) |
 //! | 7 ping | both | the connection is 0 |
+//! | 8 grant of windows | receiver | as 4, and of each buffer its address (8), key (4) and number (4) |
 //!
 //! A piece has the connection (4), number of the receive (4), buffer of it (4), zero (4), its offset in the message (8),
 //! bytes of the message (8), then its bytes. A peer that sends anything else is disconnected.
@@ -33,6 +34,17 @@ pub enum Refusal {
 pub struct PostedBuffer {
     pub size: u64,
     pub tag: i32,
+    /// Where the sender writes by RDMA; the same of all buffers of a grant.
+    pub window: Option<Window>,
+}
+
+/// Registered memory of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub at: u64,
+    pub key: u32,
+    /// Number by which the receiver knows the buffer.
+    pub number: u32,
 }
 
 /// Endpoint of a connection that sends a control message.
@@ -129,12 +141,17 @@ impl Control {
                 out.push(*reason as u8);
             }
             Control::Grant { connection, number, entries } => {
-                begin(4, *connection);
+                begin(if entries.iter().any(|entry| entry.window.is_some()) { 8 } else { 4 }, *connection);
                 out.extend_from_slice(&number.to_be_bytes());
                 out.push(entries.len() as u8);
-                for PostedBuffer { size, tag } in entries {
+                for PostedBuffer { size, tag, window } in entries {
                     out.extend_from_slice(&size.to_be_bytes());
                     out.extend_from_slice(&tag.to_be_bytes());
+                    if let Some(Window { at, key, number }) = window {
+                        out.extend_from_slice(&at.to_be_bytes());
+                        out.extend_from_slice(&key.to_be_bytes());
+                        out.extend_from_slice(&number.to_be_bytes());
+                    }
                 }
             }
             Control::WrongSize { connection, number, size } => {
@@ -174,13 +191,19 @@ impl Control {
                 };
                 Control::Refused { connection, reason }
             }
-            4 => {
+            4 | 8 => {
                 let (number, count) = (reader.four()?, reader.one()?);
                 if count == 0 || usize::from(count) > MAX_ENTRIES {
                     return None;
                 }
-                let mut entry =
-                    || Some(PostedBuffer { size: reader.eight()?, tag: i32::from_be_bytes(reader.take()?) });
+                let mut entry = || {
+                    let (size, tag) = (reader.eight()?, i32::from_be_bytes(reader.take()?));
+                    let window = match kind {
+                        4 => None,
+                        _ => Some(Window { at: reader.eight()?, key: reader.four()?, number: reader.four()? }),
+                    };
+                    Some(PostedBuffer { size, tag, window })
+                };
                 let entries = (0..count).map(|_| entry()).collect::<Option<_>>()?;
                 Control::Grant { connection, number, entries }
             }
@@ -228,13 +251,17 @@ mod tests {
     #[test]
     fn controls_round_trip() {
         let connection = 0x0102_0304;
-        let entries = vec![PostedBuffer { size: 1 << 40, tag: -7 }, PostedBuffer { size: 0, tag: 3 }];
+        let posted = |size, tag, window| PostedBuffer { size, tag, window };
+        let entries = vec![posted(1 << 40, -7, None), posted(0, 3, None)];
+        let window = Some(Window { at: 1 << 63, key: 9, number: 7 });
+        let windows = vec![posted(8, -7, window), posted(0, 3, window)];
         let all = [
             Control::Connect { connection, key: u64::MAX - 1 },
             Control::Connected { connection },
             Control::Refused { connection, reason: Refusal::NoListener },
             Control::Refused { connection, reason: Refusal::TooMany },
             Control::Grant { connection, number: 9, entries },
+            Control::Grant { connection, number: 10, entries: windows },
             Control::WrongSize { connection, number: 9, size: 77 },
             Control::Close { connection, end: End::Sender, completed: 0 },
             Control::Close { connection, end: End::Receiver, completed: 12 },
@@ -257,7 +284,7 @@ mod tests {
     proptest::proptest! {
         /// Every decoded message encodes to the same bytes, and no input makes the decoder panic.
         #[test]
-        fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(0u8.., 0..120), kind in 0u8..10) {
+        fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(0u8.., 0..120), kind in 0u8..11) {
             let _ = PieceHeader::read(&bytes);
             if let Some(first) = bytes.first_mut() {
                 *first = kind;

@@ -9,7 +9,7 @@ use crate::{
 };
 use anabranch_units::Time;
 use anabranch_wire::{
-    Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, WireError, udp::UdpPath, verbs::UcPath,
+    Abilities, Datapath, Inbound, Label, Outbound, PeerId, Region, Source, WireError, udp::UdpPath, verbs::VerbsPath,
 };
 #[cfg(target_os = "linux")]
 use anabranch_wire::{
@@ -30,7 +30,7 @@ pub(crate) enum By {
     /// Sockets, one per label.
     Udp(UdpPath),
     /// Queue pairs, one per label and peer.
-    Verbs(UcPath),
+    Verbs(VerbsPath),
 }
 
 macro_rules! either {
@@ -52,8 +52,9 @@ impl Path {
     }
 
     pub(crate) fn carrier(&self) -> Carrier {
-        match self.by {
+        match &self.by {
             By::Udp(_) => Carrier::Udp,
+            By::Verbs(path) if path.is_reliable() => Carrier::Rc,
             By::Verbs(_) => Carrier::Uc,
         }
     }
@@ -64,14 +65,20 @@ impl Path {
     pub(crate) fn find_paths(&mut self, from: IpAddr, to: &Handle) -> Result<Option<Paths>, Failure> {
         let labels = to.labels.min(self.abilities().labels as u16);
         let Path { by, tracer } = self;
-        tracer.poll((from, to.at), labels.into(), |at| match by {
+        let found = tracer.poll((from, to.at), labels.into(), |at| match by {
             By::Udp(path) => path.trace(at, labels),
             // Label `i` is the queue pair with flow label `i + 1`.
             By::Verbs(_) => {
                 let pairs = verbs::port_pairs(1..=u32::from(labels));
                 Trace::of_pairs(*at.ip(), &pairs, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT)
             }
-        })
+        });
+        let mut found = found?;
+        if self.carrier() == Carrier::Rc {
+            // A path has a queue pair of its own.
+            found.iter_mut().flatten().for_each(|path| path.truncate(1));
+        }
+        Ok(found)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -134,6 +141,26 @@ impl Datapath for Path {
 
     fn release(&mut self, peer: PeerId) {
         either!(&mut self.by, path => path.release(peer));
+    }
+
+    fn register(&mut self, region: Region) -> Result<bool, WireError> {
+        either!(&mut self.by, path => path.register(region))
+    }
+
+    fn deregister(&mut self, region: Region) {
+        either!(&mut self.by, path => path.deregister(region));
+    }
+
+    fn key(&self, at: u64, bytes: u64) -> Option<u32> {
+        either!(&self.by, path => path.key(at, bytes))
+    }
+
+    fn revoke(&mut self, peer: PeerId, stream: u32, revoked: bool) {
+        either!(&mut self.by, path => path.revoke(peer, stream, revoked));
+    }
+
+    fn cut(&mut self, peer: PeerId) {
+        either!(&mut self.by, path => path.cut(peer));
     }
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {

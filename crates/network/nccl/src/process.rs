@@ -9,7 +9,7 @@ use crate::{
     host::HostMemory,
     ids::{Id, Slots},
     log::{self, Level},
-    node::{Failure, Node, Watched},
+    node::{Failure, MAX_CONTROL, Node, Watched},
     page::{Page, Slot, State},
     path::{By, Path},
     schemes,
@@ -21,7 +21,7 @@ use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Driver, FindLabels,
     udp::UdpPath,
-    verbs::{UcPath, VerbsSettings},
+    verbs::{Dimensions, VerbsPath, VerbsSettings},
 };
 use std::{
     collections::hash_map::RandomState,
@@ -177,7 +177,8 @@ impl Process {
                 let ip = std::iter::once(ip).chain(others).map(ToString::to_string).collect::<Vec<_>>().join("+");
                 let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.max_packet()));
                 let by = rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
-                format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B{by})")
+                let what = if rail.device.is_reliable { "chunks".into() } else { format!("packets of {payload} B") };
+                format!("{name} ({ip}, {speed} Mbit/s, {what}{by})")
             })
             .collect();
         let page = self.page_at.as_ref().map_or_else(|| "nowhere".into(), |path| path.display().to_string());
@@ -239,9 +240,15 @@ impl Process {
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
-            .settings(device.speed(), device.max_packet(), device.carrier(), seed, self.key.clone())
+            .settings(
+                device.speed(),
+                device.max_packet(),
+                device.carrier(),
+                &self.scheme().clone(),
+                seed,
+                self.key.clone(),
+            )
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
-        let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
         let planes: Vec<SocketAddr> =
             std::iter::once(&device.ip).chain(&device.others).map(|ip| SocketAddr::new(*ip, 0)).collect();
         let (at, labels, peer_timeout) = (planes[0], settings.labels, settings.peer_timeout);
@@ -256,10 +263,16 @@ impl Process {
                     device: Some(rdma.name.clone()),
                     peer_timeout: Duration::from_nanos(peer_timeout.ps() / 1000),
                     parting: CLOSE_TIMEOUT,
+                    is_reliable: device.is_reliable,
+                    queue_pairs: self.configuration.wire.queue_pairs,
                     ..VerbsSettings::default()
                 };
-                let max = (labels, MAX_VERBS_PEERS);
-                UcPath::open(Some(at), verbs, max, endpoint.longest_datagram(), seed).map(|mut path| {
+                let longest = endpoint.longest_datagram();
+                // Chunks are written to NCCL's memory.
+                let control = MAX_CONTROL as usize + endpoint.settings().max_header();
+                let datagram = if device.is_reliable { longest.min(control) } else { longest };
+                let dimensions = Dimensions { labels, peers: MAX_VERBS_PEERS, datagram, probe: longest };
+                VerbsPath::open(Some(at), verbs, dimensions, seed).map(|mut path| {
                     path.on_error(|reason| log::say(Level::Warn, reason));
                     Path::new(By::Verbs(path))
                 })
@@ -322,7 +335,11 @@ impl Process {
             if let Ok(mut node) = rail.lock()
                 && let Some(node) = node.as_mut()
             {
-                node.change_scheme(scheme.clone());
+                let device = &rail.device;
+                let (speed, carrier) = (device.speed(), device.carrier());
+                let settings =
+                    self.configuration.settings(speed, device.max_packet(), carrier, &scheme, 0, self.key.clone());
+                node.change_scheme(settings.map_err(|error| error.to_string())?.scheme);
             }
         }
         let text = format!("{settings}: scheme {}", scheme.name());

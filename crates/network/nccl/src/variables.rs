@@ -5,7 +5,7 @@ use crate::{
     handle::{Authentication, Carrier, MAX_PLANES},
     log::Level,
 };
-use anabranch_endpoint::{Key, Secret};
+use anabranch_endpoint::{Key, Secret, header::Protection};
 use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::TransportParameters;
@@ -43,8 +43,8 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "ANABRANCH_DATAPATH",
-        meaning: "What carries packets: UDP sockets, unreliable queue pairs (UC) of the interfaces' RDMA devices, or these where a device is and libibverbs opens it, UDP elsewhere; the same at both ends of a connection",
-        expected: "udp, uc or auto",
+        meaning: "What carries packets: UDP sockets, unreliable (UC) or reliable (RC) queue pairs of the interfaces' RDMA devices, or auto: UC where a device is and libibverbs opens it, UDP elsewhere; the same at both ends of a connection",
+        expected: "udp, uc, rc or auto",
         default: "udp",
     },
     Variable {
@@ -233,6 +233,7 @@ impl Addresses {
 pub(crate) enum Carriers {
     Udp,
     Uc,
+    Rc,
     /// UC queue pairs where available, UDP elsewhere.
     Auto,
 }
@@ -242,10 +243,11 @@ impl Carriers {
         Ok(match text {
             "udp" => Carriers::Udp,
             "uc" => Carriers::Uc,
+            "rc" => Carriers::Rc,
             "auto" => Carriers::Auto,
             other => {
-                let near = hint(nearest(other, ["udp", "uc", "auto"]));
-                return Err(format!("ANABRANCH_DATAPATH: found `{other}`, expected udp, uc or auto{near}"));
+                let near = hint(nearest(other, ["udp", "uc", "rc", "auto"]));
+                return Err(format!("ANABRANCH_DATAPATH: found `{other}`, expected udp, uc, rc or auto{near}"));
             }
         })
     }
@@ -332,11 +334,12 @@ impl Configuration {
             (Some(text), _) => Carriers::read(text)?,
             (None, DatapathKind::Udp) => Carriers::Udp,
             (None, DatapathKind::Uc) => Carriers::Uc,
-            (None, DatapathKind::Rc) => {
-                let which = "whose reliable queue pairs carry whole chunks and not packets";
-                return Err(format!("wire.datapath: found `rc`, {which}: the plugin takes unreliable ones (`uc`)"));
-            }
+            (None, DatapathKind::Rc) => Carriers::Rc,
         };
+        if carriers == Carriers::Rc && wire.is_authenticated() && wire.protection() == Protection::All {
+            let expected = "`control`, or ANABRANCH_DATAPATH=udp: hardware writes chunks, and checks no MAC";
+            return Err(format!("ANABRANCH_AUTHENTICATE: found `all` with ANABRANCH_DATAPATH=rc, expected {expected}"));
+        }
         let planes = given("ANABRANCH_PLANES").unwrap_or("1");
         let wrong = |expected: &str| Err(format!("ANABRANCH_PLANES: found `{planes}`, expected {expected}"));
         let planes = match planes.parse::<usize>() {
@@ -399,16 +402,25 @@ impl Configuration {
         speed: u32,
         capacity: u64,
         carrier: Carrier,
+        scheme: &HostParameters,
         seed: u64,
         key: Option<Key>,
     ) -> Result<anabranch_endpoint::Settings, SetError> {
         let mut wire = self.wire.clone();
         wire.payload = Auto::Value(Bytes(self.payload(capacity)));
-        wire.datapath = if carrier == Carrier::Uc { DatapathKind::Uc } else { DatapathKind::Udp };
+        wire.datapath = match carrier {
+            Carrier::Udp => DatapathKind::Udp,
+            Carrier::Uc => DatapathKind::Uc,
+            Carrier::Rc => DatapathKind::Rc,
+        };
+        wire.chunks_under_way = Auto::Value(wire.chunks_under_way.value().unwrap_or(CHUNKS));
         let rate = Rate(u64::from(speed) * 1_000_000);
-        let settings = wire.settings_with_key(&self.transport, self.scheme.clone(), rate, seed, key)?;
+        let settings = wire.settings_with_key(&self.transport, scheme.clone(), rate, seed, key)?;
+        let max_message = if carrier == Carrier::Rc { settings.mtu().max(PIECE_BYTES) } else { PIECE_BYTES };
+        let scheme = if carrier == Carrier::Rc { settings.scheme } else { scheme.clone() };
         Ok(anabranch_endpoint::Settings {
-            max_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
+            scheme,
+            max_message,
             max_streams: MAX_STREAMS,
             max_peers: MAX_PEERS as usize,
             planes: self.planes as u32,
@@ -417,6 +429,10 @@ impl Configuration {
     }
 }
 
+/// Chunks of a connection in flight over reliable queue pairs.
+const CHUNKS: u32 = 4;
+/// Bytes of the largest piece with its header.
+const PIECE_BYTES: u64 = (crate::message::PIECE + crate::message::PIECE_HEADER) as u64;
 /// Maximum number of streams from one peer: one per open connection; later connections reuse them.
 const MAX_STREAMS: usize = 4096;
 /// Maximum number of peers of a device.
@@ -649,7 +665,7 @@ mod tests {
         assert_eq!((set.wire.rate, set.wire.give_up), (Auto::Value(Rate::gbps(25)), Time::from_us(3_000_000)));
         let TransportParameters::Uet(uet) = &set.transport else { panic!("uet") };
         assert_eq!((uet.uet.ack_every, uet.uet.congestion_control.write()), (4, Raw::Text("smartt".into())));
-        let settings = set.settings(40_000, 8972, Carrier::Udp, 1, None).unwrap();
+        let settings = set.settings(40_000, 8972, Carrier::Udp, &set.scheme, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.rate, settings.labels), (1400, Rate::gbps(25), 16));
     }
 
@@ -660,9 +676,9 @@ mod tests {
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8888, 8888]);
         // An RDMA device's path MTU with Ethernet's 1500 B, which excludes Ethernet, IPv4, UDP, transport header and CRC.
-        let settings = usual.settings(40_000, 1024, Carrier::Uc, 1, None).unwrap();
+        let settings = usual.settings(40_000, 1024, Carrier::Uc, &usual.scheme, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
-        let settings = usual.settings(40_000, 1472, Carrier::Udp, 1, None).unwrap();
+        let settings = usual.settings(40_000, 1472, Carrier::Udp, &usual.scheme, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1408, Rate::gbps(40)), "40,000 Mbit/s");
     }
 
@@ -688,9 +704,10 @@ mod tests {
         refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
         refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8888B"]);
         refused(&[("ANABRANCH_RATE", "25")], &["ANABRANCH_RATE", "25", "Gbps"]);
-        refused(&[("ANABRANCH_DATAPATH", "us")], &["ANABRANCH_DATAPATH", "udp, uc or auto", "did you mean `uc`?"]);
-        refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, uc or auto"]);
-        refused(&[("ANABRANCH_SET", "wire.datapath=rc")], &["wire.datapath", "whole chunks", "`uc`"]);
+        refused(&[("ANABRANCH_DATAPATH", "us")], &["ANABRANCH_DATAPATH", "udp, uc, rc or auto", "did you mean `uc`?"]);
+        refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, uc, rc or auto"]);
+        let rc = [("ANABRANCH_DATAPATH", "rc"), ("ANABRANCH_AUTHENTICATE", "all")];
+        refused(&rc, &["ANABRANCH_AUTHENTICATE", "`all`", "`control`"]);
         refused(&[("ANABRANCH_DEBUG", "loud")], &["ANABRANCH_DEBUG", "LOUD", "WARN, INFO or TRACE"]);
         refused(&[("ANABRANCH_SET", "wire.lables=3")], &["ANABRANCH_SET", "did you mean `labels`?"]);
         refused(&[("ANABRANCH_SET", "topology.hosts=3")], &["ANABRANCH_SET", "topology.hosts", "wire"]);
@@ -708,6 +725,7 @@ mod tests {
         assert_eq!(carriers(&[scenario]), Carriers::Uc);
         assert_eq!(carriers(&[scenario, ("ANABRANCH_DATAPATH", "udp")]), Carriers::Udp, "variables win");
         assert_eq!(carriers(&[("ANABRANCH_DATAPATH", "uc")]), Carriers::Uc);
+        assert_eq!(carriers(&[("ANABRANCH_SET", "wire.datapath=rc")]), Carriers::Rc);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+pub use crate::verbs::Region;
+use anabranch_endpoint::Write;
 pub use anabranch_endpoint::{Source, To};
 use anabranch_units::Time;
 use std::{io, net::SocketAddr};
@@ -32,6 +34,8 @@ pub struct Outbound<'a> {
     pub head: &'a [u8],
     /// Payload, which need not be adjacent to the header in memory.
     pub payload: &'a [u8],
+    /// Where the payload goes instead, in memory that the peer has registered; the header stays here.
+    pub write: Option<Write>,
 }
 
 impl Outbound<'_> {
@@ -41,7 +45,20 @@ impl Outbound<'_> {
     }
 }
 
-/// Datagram that has arrived.
+/// What an [`Inbound`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A datagram has arrived.
+    Datagram,
+    /// A reliable datapath has learned what has become of a datagram of ours, of whose header these are the first bytes.
+    Completed { arrived: bool },
+    /// The peer has written bytes to memory of the owner.
+    Written { notice: u32, bytes: u64 },
+    /// A reliable datapath has lost the peer.
+    Gone,
+}
+
+/// Datagram that has arrived, or news of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound<'a> {
     /// Peer at the source address, if there is one.
@@ -53,6 +70,7 @@ pub struct Inbound<'a> {
     pub at: Time,
     /// The datagram was marked (ECN).
     pub ecn: bool,
+    pub kind: Kind,
     /// Bytes of the datagram, header first.
     pub bytes: &'a [u8],
 }
@@ -140,6 +158,26 @@ pub trait Datapath {
 
     /// Removes a peer; its number may be reused.
     fn release(&mut self, peer: PeerId);
+
+    /// Lets peers write to a region, and datagrams to peers be written from it; `false`: the datapath writes to no memory.
+    /// Fails if the memory cannot be registered.
+    fn register(&mut self, _region: Region) -> Result<bool, WireError> {
+        Ok(false)
+    }
+
+    /// Ends a registration.
+    fn deregister(&mut self, _region: Region) {}
+
+    /// Returns the key by which peers write to these bytes; `None`: they are not registered.
+    fn key(&self, _at: u64, _bytes: u64) -> Option<u32> {
+        None
+    }
+
+    /// Withdraws the writes of a stream, those under way too, or ends that. Withdrawn ones count as arrived.
+    fn revoke(&mut self, _peer: PeerId, _stream: u32, _revoked: bool) {}
+
+    /// Ends all writes to and from a peer at once; nothing more is carried.
+    fn cut(&mut self, _peer: PeerId) {}
 
     /// Sends datagrams in order without blocking; returns the number accepted.
     /// Fails if sending is no longer possible.

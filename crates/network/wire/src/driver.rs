@@ -1,5 +1,5 @@
-use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::LatenessMeter};
-use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Transmit};
+use crate::{Datapath, Kind, Lateness, Outbound, To, WireError, lateness::LatenessMeter};
+use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Transmit, header};
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
@@ -14,7 +14,7 @@ const CLOCK_END: Time = Time::from_us(212 * 86_400 * 1_000_000);
 /// Maximum time of [`Driver::finish`].
 const FINISH: Time = Time::from_us(1_000_000);
 const EMPTY_TRANSMIT: Transmit =
-    Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, is_single: false, payload: Bytes::new() };
+    Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, is_single: false, payload: Bytes::new(), write: None };
 
 /// An endpoint with its datapath, whose errors the methods return.
 #[derive(Debug)]
@@ -84,8 +84,11 @@ impl<D: Datapath> Driver<D> {
     /// Does the same for datagrams of any stream that the datapath has not accepted yet.
     pub fn own_unsent(&mut self) {
         for at in &self.order[self.sent..self.made] {
-            let payload = &mut self.batch[usize::from(*at)].0.payload;
-            *payload = Bytes::copy_from_slice(payload);
+            let transmit = &mut self.batch[usize::from(*at)].0;
+            // What is written from registered memory is withdrawn by the datapath.
+            if transmit.write.is_none() {
+                transmit.payload = Bytes::copy_from_slice(&transmit.payload);
+            }
         }
     }
 
@@ -140,13 +143,33 @@ impl<D: Datapath> Driver<D> {
     /// Returns the number of datagrams and the arrival time of the first. Raises `now` to the latest arrival, which may
     /// be after the clock was read.
     fn receive_at(&mut self, now: &mut Time, places: &mut dyn Placement) -> Result<(usize, Option<Time>), WireError> {
-        let Driver { endpoint, datapath, .. } = self;
+        let Driver { endpoint, datapath, batch, order, made, sent, .. } = self;
         let mut first: Option<Time> = None;
         let received = datapath.receive(RECEIVE_BATCH, &mut |inbound| {
-            let crate::Inbound { peer, from, label, at, ecn, bytes, .. } = inbound;
+            let crate::Inbound { peer, from, label, at, ecn, kind, bytes } = inbound;
             *now = at.max(*now);
             first = Some(first.map_or(at, |first| first.min(at)));
-            endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
+            let of = peer.unwrap_or_default();
+            match kind {
+                Kind::Datagram => {
+                    endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
+                }
+                Kind::Completed { arrived } => {
+                    // A retransmission that has not left would write to memory that the peer has in use again.
+                    for at in &order[*sent..*made] {
+                        let (transmit, head) = &mut batch[usize::from(*at)];
+                        if arrived && transmit.to == To::Peer(of) && header::is_same_data(head, bytes) {
+                            head.clear();
+                        }
+                    }
+                    endpoint.complete(*now, of, label, bytes, arrived);
+                }
+                Kind::Written { notice, bytes } => {
+                    endpoint.note_written(*now, of);
+                    places.written(of, notice, bytes);
+                }
+                Kind::Gone => endpoint.lose(of),
+            }
         })?;
         while let Some((peer, label, from)) = endpoint.poll_confirmed() {
             datapath.confirm(peer, label, from);
@@ -228,8 +251,8 @@ impl<D: Datapath> Driver<D> {
         let batch: ArrayVec<Outbound<'_>, MAX_SEND_BATCH> = waiting
             .iter()
             .map(|at| {
-                let (Transmit { to, label, ecn, class, payload, .. }, head) = &self.batch[usize::from(*at)];
-                Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload }
+                let (Transmit { to, label, ecn, class, payload, write, .. }, head) = &self.batch[usize::from(*at)];
+                Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload, write: *write }
             })
             .collect();
         // Single ones leave alone.

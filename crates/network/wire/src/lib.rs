@@ -1,8 +1,7 @@
 //! Carries the packets of an [`anabranch_endpoint::Endpoint`]: a [`Datapath`] of [`memory`] or [`udp`] sends datagrams over
 //! paths that a label selects, a [`Driver`] connects it to the endpoint, [`transfer`] sends bytes and compares checksums.
-//! [`chunks`] are carried by reliable queue pairs ([`verbs`]). On Linux `paths` traces which labels share a path. [`WireParameters`] is the section `[wire]` of a scenario.
+//! [`verbs`] has queue pairs. On Linux `paths` traces which labels share a path. [`WireParameters`] is the section `[wire]` of a scenario.
 
-pub mod chunks;
 mod datapath;
 mod driver;
 mod key;
@@ -18,7 +17,7 @@ pub mod transfer;
 pub mod udp;
 pub mod verbs;
 
-pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, To, WireError};
+pub use datapath::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, Region, Source, To, WireError};
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
 pub use lateness::Lateness;

@@ -1,7 +1,6 @@
 //! Section `[wire]` of a scenario.
 
 use crate::{
-    chunks::ChunkSettings,
     key,
     stev::{Stev, StructuredValues},
     verbs,
@@ -30,8 +29,10 @@ const fn max_payload(is_authenticated: bool) -> u64 {
 const MIN_PAYLOAD: u64 = 64;
 /// Maximum labels of an endpoint, which uses one socket per label.
 pub const MAX_LABELS: u32 = 256;
-/// A receiver has memory for two messages of sixteen chunks.
-const MAX_CHUNK: u64 = 30_000_000;
+/// As large as greetings can say.
+const MAX_CHUNK: u64 = (1 << 24) - 1;
+/// Least chunk that follows from the rate.
+const MIN_CHUNK: u64 = 64 << 10;
 /// Four of the largest messages.
 const MIN_BUFFERED: u64 = 64 << 20;
 const MAX_BUFFERED: u64 = 1 << 40;
@@ -53,7 +54,7 @@ choices! {
     pub enum DatapathKind {
         /// UDP sockets, one per label.
         Udp = "udp",
-        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks.
+        /// RC queue pairs of an RDMA device, whose messages are chunks.
         Rc = "rc",
         /// UC queue pairs of an RDMA device, one per label, whose messages are packets.
         Uc = "uc",
@@ -124,10 +125,10 @@ parameters! {
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
         /// GRO). Schemes choose once per run; a retransmitted packet begins a new one.
         run_length: u32 = 1, within 1..=MAX_RUN_LENGTH, source "ours", Expert;
-        /// With rc: bytes of a chunk, for which a scheme chooses once.
-        chunk: Bytes = Bytes(1_000_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2: 1 MB and 10 MB", Expert;
-        /// With rc: maximum number of chunks in flight.
-        chunks_under_way: u32 = 1, within 1..=64, source "ours: not given", Expert;
+        /// With rc: bytes of a chunk, for which a scheme chooses once. auto: what the rate carries in rtt_floor, at least 64 KiB.
+        chunk: Auto<Bytes> = Auto::Auto, within Bytes(MIN_PAYLOAD)..=Bytes(MAX_CHUNK), source "ours; Hopper §4.2: 1 MB and 10 MB", Expert;
+        /// With rc: maximum number of chunks in flight of a stream. auto: 1 with `send`, 4 with the NCCL plugin.
+        chunks_under_way: Auto<u32> = Auto::Auto, within 1..=64, source "ours: not given", Expert;
         /// With rc: bytes of a probe, instead of the scheme's `probe_size`.
         probe: Bytes = Bytes(10_000), within Bytes(1)..=Bytes(MAX_CHUNK), source "Hopper §4.2", Expert;
         /// With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels.
@@ -198,8 +199,10 @@ impl WireParameters {
     /// Checks what depends on several keys.
     /// Errors: [`SetError::InvalidValue`] for the first value that does not fit the others.
     pub fn check(&self) -> Result<(), SetError> {
-        if self.probe > self.chunk {
-            return Err(wrong("probe", self.probe, format!("at most wire.chunk = {}", self.chunk)));
+        if let Auto::Value(chunk) = self.chunk
+            && self.probe > chunk
+        {
+            return Err(wrong("probe", self.probe, format!("at most wire.chunk = {chunk}")));
         }
         match self.payload {
             Auto::Value(payload) if !(MIN_PAYLOAD..=self.max_payload()).contains(&payload.0) => {
@@ -269,7 +272,7 @@ impl WireParameters {
 
     /// Returns the bytes of a packet besides the protocol's header and payload, which pacing and windows count.
     pub fn overhead(&self) -> u64 {
-        if self.datapath == DatapathKind::Uc { verbs::UC_OVERHEAD } else { OVERHEAD }
+        if self.datapath == DatapathKind::Udp { OVERHEAD } else { verbs::OVERHEAD }
     }
 
     /// Returns the payload bytes of a full packet.
@@ -279,7 +282,8 @@ impl WireParameters {
             Auto::Value(payload) => payload.0,
             Auto::Auto => transport.mtu(),
         };
-        if (MIN_PAYLOAD..=self.max_payload()).contains(&payload) {
+        // With rc it is the chunk.
+        if self.datapath == DatapathKind::Rc || (MIN_PAYLOAD..=self.max_payload()).contains(&payload) {
             return Ok(payload);
         }
         let found = format!("{} (transport.mtu = {payload}B)", self.payload.write());
@@ -301,7 +305,9 @@ impl WireParameters {
         let payload = Bytes(self.payload_of(transport)?);
         let header = Bytes(self.header(has_key) + self.overhead());
         let mut ours = transport.clone();
-        ours.adapt(&RealNetwork { payload, header, min_timeout: self.least_timeout, early_loss: self.early_loss });
+        let (early_loss, is_reliable) = (self.early_loss, self.datapath == DatapathKind::Rc);
+        let min_timeout = if is_reliable { self.give_up } else { self.least_timeout };
+        ours.adapt(&RealNetwork { payload, header, min_timeout, early_loss, is_reliable });
         Ok(ours)
     }
 
@@ -361,12 +367,16 @@ impl WireParameters {
                             the simulator (`anabranch run`) does";
             return Err(wrong(&format!("{}.{key}", scheme.name()), value, expected));
         }
-        let usual = Settings::default();
+        let (usual, is_reliable) = (Settings::default(), self.datapath == DatapathKind::Rc);
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {
             // Schemes without this key handle timeouts themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }
-        let transport = self.transport_with(transport, key.is_some())?;
+        let (mut own, mut transport) = (self.clone(), transport.clone());
+        if is_reliable {
+            own.take_chunks(&mut transport, &mut scheme, rate)?;
+        }
+        let transport = own.transport_with(&transport, key.is_some())?;
         if is_auto(&scheme, "p_timeout") {
             let packets = rate.bytes_in(self.least_timeout * TIMEOUTS) / (transport.mtu() + transport.header());
             let _ = scheme.parameters_mut().set("p_timeout", &Raw::Int(packets as i64));
@@ -391,29 +401,64 @@ impl WireParameters {
             peer_timeout: self.give_up,
             idle_timeout: self.idle_timeout,
             // An RDMA NIC does not report marks.
-            ecn: self.ecn && self.datapath != DatapathKind::Uc,
+            ecn: self.ecn && self.datapath == DatapathKind::Udp,
             checksum: match self.checksum {
                 Auto::Value(checksum) => checksum,
                 Auto::Auto => self.datapath == DatapathKind::Udp,
             },
             key,
             protection: self.protection(),
-            run_length: self.run_length,
+            run_length: if is_reliable { 1 } else { self.run_length },
+            span: if is_reliable { self.chunks_under_way() } else { usual.span },
+            is_reliable,
             ..usual
         })
     }
 
-    /// Returns the settings of a chunk driver with the scheme of `settings`.
-    /// Fails if the scheme's own `probe_size` differs from [`WireParameters::probe`], which applies over reliable queue
-    /// pairs.
-    pub fn chunk_settings(&self, settings: &Settings) -> Result<ChunkSettings, SetError> {
-        let mut scheme = settings.scheme.clone();
-        // Most schemes send no probes.
-        let _ = scheme.parameters_mut().set("probe_size", &Raw::Text(format!("{}B", self.probe.0)));
-        let [requested, sent] = [&settings.scheme, &scheme].map(|scheme| entry(scheme, "probe_size"));
+    fn chunks_under_way(&self) -> u32 {
+        self.chunks_under_way.value().unwrap_or(1)
+    }
+
+    /// Adapts transport and scheme to reliable queue pairs, where a chunk is a packet and hardware controls congestion.
+    /// Fails if they cannot work with chunks, or if the scheme's own `probe_size` differs from [`WireParameters::probe`].
+    fn take_chunks(
+        &mut self,
+        transport: &mut TransportParameters,
+        scheme: &mut HostParameters,
+        rate: Rate,
+    ) -> Result<(), SetError> {
+        let chunk = match self.chunk {
+            Auto::Value(chunk) => chunk,
+            Auto::Auto => Bytes(rate.bytes_in(self.rtt_floor).clamp(MIN_CHUNK, MAX_CHUNK)),
+        };
+        self.payload = Auto::Value(chunk);
+        let window = u64::from(self.chunks_under_way()) * (chunk.0 + self.overhead() + header::MAX_HEADER as u64);
+        if transport.has_roce_headers() {
+            let expected = "the transport `uet`: reliable queue pairs keep no order among paths";
+            return Err(wrong("transport", transport.about().name, expected));
+        }
+        transport.parameters_mut().set("congestion_control", &Raw::Text("none".into()))?;
+        transport.parameters_mut().set("window", &Raw::Text(format!("{window}B")))?;
+        let mut own = scheme.clone();
+        let [number, bytes] = [u64::from(self.labels), self.probe.0.min(chunk.0)];
+        let bytes = Raw::Text(format!("{bytes}B"));
+        // Most schemes have few of these keys, and some take fewer values.
+        for (key, value) in [
+            ("probe_size", bytes),
+            ("granularity", Raw::Text("chunk".into())),
+            ("variant", Raw::Text("rtt".into())),
+            ("chunk", Raw::Text(format!("{}B", chunk.0))),
+            ("outstanding", Raw::Int(i64::from(self.chunks_under_way()))),
+            ("values", Raw::Int(number as i64)),
+            ("entropy_values", Raw::Int(number as i64)),
+            ("range", Raw::Int(number as i64)),
+        ] {
+            let _ = own.parameters_mut().set(key, &value);
+        }
+        let [requested, sent] = [&*scheme, &own].map(|scheme| entry(scheme, "probe_size"));
         if let (Some(requested), Some(sent)) = (requested, sent)
             && requested != sent
-            && !is_auto(&settings.scheme, "probe_size")
+            && !is_auto(scheme, "probe_size")
         {
             let key = format!("load_balancer.{}.probe_size", scheme.name());
             let expected = format!(
@@ -421,18 +466,9 @@ impl WireParameters {
             );
             return Err(wrong(&key, requested, expected));
         }
-        Ok(ChunkSettings {
-            seed: settings.seed,
-            labels: (1..=self.labels).collect(),
-            max_queues: self.queue_pairs,
-            chunk: self.chunk.0 as u32,
-            window: self.chunks_under_way,
-            probe: self.probe.0 as u32,
-            calibrations: self.calibrations,
-            rtt_floor: self.rtt_floor,
-            moves_on_timeout: self.on_timeout == OnTimeoutHere::Move,
-            ..ChunkSettings::new(settings.scheme.clone())
-        })
+        own.check().map_err(|error| wrong("labels", self.labels, error.to_string()))?;
+        *scheme = own;
+        Ok(())
     }
 }
 
@@ -491,13 +527,24 @@ mod tests {
     #[test]
     fn conflicting_probe_sizes_are_refused() {
         let transport = TransportParameters::named("uet").unwrap();
-        let wire = WireParameters { probe: Bytes(20_000), ..WireParameters::default() };
+        let wire = WireParameters { probe: Bytes(20_000), datapath: DatapathKind::Rc, ..WireParameters::default() };
         let chunks = |size: &str| {
             let mut scheme = HostParameters::named("hopper").unwrap();
             scheme.parameters_mut().set("probe_size", &Raw::Text(size.into())).unwrap();
-            wire.chunk_settings(&wire.settings(&transport, scheme, Rate::gbps(25), 1).unwrap())
+            wire.settings(&transport, scheme, Rate::gbps(25), 1)
         };
-        assert_eq!(["auto", "20kB"].map(|size| chunks(size).unwrap().probe), [20_000; 2]);
+        for size in ["auto", "20kB"] {
+            let settings = chunks(size).unwrap();
+            // 200 us of 25 Gbit/s, and 20 kB with a header of 64 B.
+            assert_eq!((settings.mtu(), settings.span, settings.probe_datagram(20_000)), (625_000, 1, 20_064));
+            assert_eq!(entry(&settings.scheme, "probe_size").unwrap(), "\"20kB\"");
+            assert_eq!(entry(&settings.scheme, "values").unwrap(), "8");
+        }
+        let slow = wire.settings(&transport, HostParameters::named("ecmp").unwrap(), Rate::gbps(1), 1).unwrap();
+        assert_eq!(slow.mtu(), 64 << 10, "25 kB are too few");
+        let roce = TransportParameters::named("roce").unwrap();
+        let error = wire.settings(&roce, HostParameters::named("ecmp").unwrap(), Rate::gbps(1), 1).unwrap_err();
+        assert!(error.to_string().contains("`uet`"), "{error}");
         let error = chunks("64B").unwrap_err().to_string();
         assert!(error.contains("load_balancer.hopper.probe_size") && error.contains("20kB"), "{error}");
     }

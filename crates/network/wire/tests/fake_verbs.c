@@ -1,8 +1,9 @@
-// A libibverbs of the tests' own: queue pairs between whoever has loaded it in a process, with a rate per flow label. Built against
-// the real header, so that it holds our bindings to its layout. One label turns slow or dead under way (FAKE_FAULT=slow, dead): the
-// one that carries a write when FAULT_AT bytes have gone. FAKE_FAULT=lossy loses every LOSTth message of unreliable queue pairs.
-// Messages of unreliable queue pairs go to other processes too, where FAKE_NETWORK is the same word in all of them. FAKE_DEVICES
-// says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have, FAKE_LOCKED how many bytes may be registered at once.
+// A libibverbs of the tests' own: queue pairs between whoever has loaded it, in a process and, where FAKE_NETWORK is the same word in all
+// of them, between processes, with a rate per flow label. Built against the real header, so that it holds our bindings to its layout. One
+// label turns slow or dead under way (FAKE_FAULT=slow, dead), or its acknowledgements are lost (deaf): the one that carries data when
+// FAULT_AT bytes have gone, for FAKE_FAULT_MS milliseconds (for good). FAKE_FAULT=lossy loses every LOSTth message of unreliable queue
+// pairs. FAKE_DEVICES says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have, FAKE_LOCKED how many
+// bytes may be registered at once.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -26,7 +27,8 @@
 #define GIVE_UP 100000000
 #define LOST 53
 #define RECEIVES 256
-#define LONGEST 20000
+#define PIECE 20000
+#define LONGEST 20000000
 #define MOST_DEVICES 4
 #define PATIENCE 1000000
 
@@ -39,11 +41,12 @@ static void must(int holds, const char *what) {
 
 struct cq { struct ibv_cq cq; struct ibv_wc wc[ENTRIES]; unsigned head, tail; int armed; };
 struct receive { uint64_t number; struct ibv_sge sge; };
-// Receives of a reliable queue pair have no memory and are counted; those of an unreliable one wait in order.
-struct qp { struct ibv_qp qp; int state, receives, outstanding; uint32_t dest, rq_psn, sq_psn, label; struct receive ready[RECEIVES]; unsigned first; };
-struct post { int used; struct qp *qp; struct ibv_send_wr wr; struct ibv_sge sge; uint64_t due; int dead; };
-// A message to another process, and what follows it.
-struct message { uint32_t to, from, psn; };
+struct qp { struct ibv_qp qp; int state, receives, outstanding; uint32_t dest, rq_psn, sq_psn, label, got; struct receive ready[RECEIVES]; unsigned first; };
+// A request: `at` bytes of it are on their way to another process, whose answer it awaits once they are all.
+struct post { int used; struct qp *qp; struct ibv_send_wr wr; struct ibv_sge sge; uint64_t due; int dead, deaf, awaits; uint32_t number, at; };
+// A piece of a request to another process, or the answer to the whole of it. Addresses are of the receiver.
+struct message { uint32_t to, from, psn, number; int opcode, answer; uint32_t imm, rkey, offset, length; uint64_t addr; };
+enum { TAKEN, NOT_READY, WRONG, GONE };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
@@ -76,19 +79,49 @@ static struct qp *find(uint32_t number) {
     return number / QPS == own ? qps[number % QPS] : NULL;
 }
 
-// A message arrives: where a receive is ready that it fits into.
-static void arrive_message(struct message m, void *bytes, uint32_t length) {
+// Receives of a failed queue pair return.
+static void flush(struct qp *qp) {
+    for (; qp->receives > 0; qp->receives--, qp->first = (qp->first + 1) % RECEIVES)
+        tell(qp->qp.recv_cq, (struct ibv_wc){.wr_id = qp->ready[qp->first].number, .status = IBV_WC_WR_FLUSH_ERR, .opcode = 0x55, .qp_num = qp->qp.qp_num});
+}
+
+static int is_unreliable(struct qp *qp) { return qp->qp.qp_type == IBV_QPT_UC; }
+
+// A piece of a request arrives: at a connected queue pair, in registered memory, using up a receive where the request takes one.
+static int arrive(struct message m, void *bytes, uint32_t size) {
     static unsigned sent;
     const char *fault = getenv("FAKE_FAULT");
     struct qp *at = find(m.to);
-    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != m.from || at->rq_psn != m.psn) return;
-    if (!at->receives || (fault && !strcmp(fault, "lossy") && ++sent % LOST == 0)) return;
+    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != m.from || at->rq_psn != m.psn) return GONE;
+    int takes = m.opcode != IBV_WR_RDMA_WRITE, is_last = m.offset + size == m.length;
+    // It was carried out already, and the answer was lost.
+    if (!is_unreliable(at) && m.number <= at->got) return TAKEN;
+    if (takes && !at->receives) return NOT_READY;
     struct receive *r = &at->ready[at->first];
-    must(length <= r->sge.length, "a message longer than its receive");
-    at->first = (at->first + 1) % RECEIVES;
-    at->receives--;
-    memcpy((void *)r->sge.addr, bytes, length);
-    tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = r->number, .opcode = IBV_WC_RECV, .byte_len = length, .qp_num = at->qp.qp_num});
+    uint64_t to = m.addr;
+    if (m.opcode == IBV_WR_SEND) {
+        if (is_unreliable(at) && fault && !strcmp(fault, "lossy") && ++sent % LOST == 0) return TAKEN;
+        must(m.length <= r->sge.length, "a message longer than its receive");
+        to = r->sge.addr;
+    } else if (m.length) {
+        struct ibv_mr *mr = mrs[m.rkey % QPS];
+        if (!mr || mr->rkey != m.rkey || mr->pd != at->qp.pd || to < (uint64_t)mr->addr || to + m.length > (uint64_t)mr->addr + mr->length) {
+            at->state = IBV_QPS_ERR;
+            flush(at);
+            return WRONG;
+        }
+    }
+    memcpy((void *)(to + m.offset), bytes, size);
+    if (!is_last) return TAKEN;
+    at->got = m.number;
+    if (takes) {
+        at->first = (at->first + 1) % RECEIVES;
+        at->receives--;
+        int message = m.opcode == IBV_WR_SEND;
+        tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = r->number, .opcode = message ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+             .byte_len = m.length, .imm_data = m.imm, .qp_num = at->qp.qp_num, .wc_flags = message ? 0 : IBV_WC_WITH_IMM});
+    }
+    return TAKEN;
 }
 
 // The socket of a process: a name that is gone with it.
@@ -98,32 +131,62 @@ static socklen_t name_of(uint32_t process, struct sockaddr_un *to) {
     return offsetof(struct sockaddr_un, sun_path) + 1 + length;
 }
 
+static int say(struct message m, void *bytes, uint32_t size) {
+    struct sockaddr_un to;
+    struct iovec parts[2] = {{&m, sizeof m}, {bytes, size}};
+    struct msghdr whole = {.msg_name = &to, .msg_namelen = name_of(m.to / QPS, &to), .msg_iov = parts, .msg_iovlen = 2};
+    return sendmsg(network, &whole, MSG_DONTWAIT) >= 0 ? 1 : errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
+}
+
+static void answered(struct message m);
+
 static void *hear(void *unused) {
-    static char packet[sizeof(struct message) + LONGEST];
+    static char packet[sizeof(struct message) + PIECE];
     for (;;) {
         ssize_t got = recv(network, packet, sizeof packet, 0);
         if (got < (ssize_t)sizeof(struct message)) continue;
         struct message m;
         memcpy(&m, packet, sizeof m);
         pthread_mutex_lock(&lock);
-        arrive_message(m, packet + sizeof m, got - sizeof m);
+        if (m.answer) {
+            answered(m);
+        } else {
+            uint32_t size = got - sizeof m;
+            int result = arrive(m, packet + sizeof m, size);
+            struct qp *at = find(m.to);
+            // A dead queue pair is silent.
+            if (result != GONE && !is_unreliable(at) && (result != TAKEN || m.offset + size == m.length))
+                for (int tries = 0; tries < 50 && say((struct message){.to = m.from, .from = m.to, .psn = m.psn, .number = m.number, .answer = 1 + result}, NULL, 0) == 0; tries++)
+                    usleep(200);
+        }
         pthread_mutex_unlock(&lock);
     }
     return unused;
 }
 
-// Sends a message; 0: not yet.
-static int send_message(struct post *p) {
-    struct message m = {p->qp->dest, p->qp->qp.qp_num, p->qp->sq_psn};
+// Sends a request, or more of it; TAKEN: it has arrived, NOT_READY: not yet, GONE: it never will.
+static int send_request(struct post *p) {
+    struct qp *qp = p->qp;
+    struct message m = {.to = qp->dest, .from = qp->qp.qp_num, .psn = qp->sq_psn, .number = p->number, .opcode = p->wr.opcode,
+                        .imm = p->wr.imm_data, .rkey = p->wr.wr.rdma.rkey, .length = p->sge.length, .addr = p->wr.wr.rdma.remote_addr};
     if (m.to / QPS == own) {
-        arrive_message(m, (void *)p->sge.addr, p->sge.length);
-        return 1;
+        int result = arrive(m, (void *)p->sge.addr, p->sge.length);
+        return is_unreliable(qp) ? TAKEN : result;
     }
-    struct sockaddr_un to;
-    struct iovec parts[2] = {{&m, sizeof m}, {(void *)p->sge.addr, p->sge.length}};
-    struct msghdr whole = {.msg_name = &to, .msg_namelen = name_of(m.to / QPS, &to), .msg_iov = parts, .msg_iovlen = 2};
-    // Messages that no process receives are lost.
-    return network < 0 || sendmsg(network, &whole, MSG_DONTWAIT) >= 0 || errno != EAGAIN || now() - p->due > PATIENCE;
+    if (network < 0) return is_unreliable(qp) ? TAKEN : GONE;
+    if (p->awaits) return now() - p->due > GIVE_UP ? GONE : NOT_READY;
+    do {
+        uint32_t size = p->sge.length - p->at < PIECE ? p->sge.length - p->at : PIECE;
+        m.offset = p->at;
+        int said = say(m, (void *)(p->sge.addr + p->at), size);
+        // Messages that no process receives are lost.
+        if (said < 0) return is_unreliable(qp) ? TAKEN : now() - p->due > GIVE_UP ? GONE : NOT_READY;
+        if (said == 0) return is_unreliable(qp) && now() - p->due > PATIENCE ? TAKEN : now() - p->due > GIVE_UP ? GONE : NOT_READY;
+        p->at += size;
+    } while (p->at < p->sge.length);
+    p->awaits = !is_unreliable(qp);
+    p->due = now();
+    return p->awaits ? NOT_READY : TAKEN;
 }
 
 // Memory that a device may use: registered with this key in the same protection domain.
@@ -132,59 +195,78 @@ static void owned(struct qp *qp, struct ibv_sge *sge) {
     must(mr && mr->lkey == sge->lkey && mr->pd == qp->qp.pd && sge->addr >= (uint64_t)mr->addr && sge->addr + sge->length <= (uint64_t)mr->addr + mr->length, "memory that is not registered");
 }
 
-// A write arrives: into registered memory alone, at a connected queue pair, using up a receive where it has a notice.
-static int arrive(struct post *p) {
-    struct qp *at = find(p->qp->dest);
-    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != p->qp->qp.qp_num || at->rq_psn != p->qp->sq_psn)
-        return 0;
-    struct ibv_mr *mr = mrs[p->wr.wr.rdma.rkey % QPS];
-    uint64_t to = p->wr.wr.rdma.remote_addr;
-    must(mr && mr->rkey == p->wr.wr.rdma.rkey && mr->pd == at->qp.pd, "a key that is none");
-    must(to >= (uint64_t)mr->addr && to + p->sge.length <= (uint64_t)mr->addr + mr->length, "a write beyond the memory");
-    memcpy((void *)to, (void *)p->sge.addr, p->sge.length);
-    if (p->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-        must(at->receives-- > 0, "no receive is ready");
-        tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = 0, .opcode = IBV_WC_RECV_RDMA_WITH_IMM, .byte_len = p->sge.length,
-             .imm_data = p->wr.imm_data, .qp_num = at->qp.qp_num, .wc_flags = IBV_WC_WITH_IMM});
-    }
-    return 1;
-}
-
 static void done_with(struct post *p) {
     p->used = 0;
     while (top > 0 && !posts[top - 1].used) top--;
 }
 
+// Ends a request.
+static void end(struct post *p, int status) {
+    struct qp *qp = p->qp;
+    if (status) qp->state = IBV_QPS_ERR;
+    qp->outstanding--;
+    struct ibv_wc wc = {.wr_id = p->wr.wr_id, .status = status, .opcode = status ? 0x55 : p->wr.opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE,
+                        .qp_num = qp->qp.qp_num};
+    done_with(p);
+    tell(qp->qp.send_cq, wc);
+    if (status) flush(qp);
+}
+
+// Another process has answered the first request of a queue pair.
+static void answered(struct message m) {
+    for (int i = 0; i < top; i++) {
+        struct post *p = &posts[i];
+        if (!p->used || p->qp->qp.qp_num != m.to || p->qp->sq_psn != m.psn || p->number != m.number || !p->awaits) continue;
+        if (m.answer - 1 == NOT_READY) {
+            p->awaits = p->at = 0;
+            p->due = now() + DELAY;
+        } else if (!p->deaf) {
+            end(p, m.answer - 1 == TAKEN ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+        }
+        return;
+    }
+}
+
+// Requests of a queue pair are carried out in order.
+static int is_first(struct post *p) {
+    for (int i = 0; i < top; i++)
+        if (posts[i].used && posts[i].qp == p->qp && (int32_t)(posts[i].number - p->number) < 0) return 0;
+    return 1;
+}
+
 static void *wire(void *unused) {
     pthread_mutex_lock(&lock);
     for (;;) {
-        // The earliest.
         struct post *p = NULL;
-        for (int i = 0; i < top; i++)
-            if (posts[i].used && (!p || posts[i].due < p->due)) p = &posts[i];
-        if (!p) {
+        uint64_t time = now();
+        int any = 0;
+        for (int i = 0; i < top && !p; i++) {
+            struct post *o = &posts[i];
+            any |= o->used;
+            int failed = o->used && o->qp->state == IBV_QPS_ERR;
+            if (!o->used || (o->due > time && !o->awaits && !failed) || !is_first(o)) continue;
+            if (failed) {
+                end(o, IBV_WC_WR_FLUSH_ERR);
+                i = -1;
+                continue;
+            }
+            int result = o->dead ? GONE : send_request(o);
+            if (result == NOT_READY) continue;
+            if (result == TAKEN && o->deaf) {
+                o->dead = 1;
+                o->due = time + GIVE_UP;
+                continue;
+            }
+            end(o, result == TAKEN ? IBV_WC_SUCCESS : result == WRONG ? IBV_WC_REM_ACCESS_ERR : IBV_WC_RETRY_EXC_ERR);
+            i = -1;
+        }
+        if (!any) {
             pthread_cond_wait(&posted, &lock);
             continue;
         }
-        struct qp *qp = p->qp;
-        int flushed = qp->state == IBV_QPS_ERR, unreliable = qp->qp.qp_type == IBV_QPT_UC;
-        if (p->due > now() || (unreliable && !flushed && !p->dead && !send_message(p))) {
-            pthread_mutex_unlock(&lock);
-            usleep(20);
-            pthread_mutex_lock(&lock);
-            continue;
-        }
-        int done = !flushed && (unreliable || (!p->dead && arrive(p)));
-        if (!done) qp->state = IBV_QPS_ERR;
-        int status = done ? IBV_WC_SUCCESS : flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
-        qp->outstanding--;
-        uint64_t number = p->wr.wr_id;
-        done_with(p);
-        tell(qp->qp.send_cq, (struct ibv_wc){.wr_id = number, .status = status,
-             .opcode = !done ? 0x55 : unreliable ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, .qp_num = qp->qp.qp_num});
-        if (!done)
-            for (int i = 0; i < top; i++)
-                if (posts[i].used && posts[i].qp == qp) posts[i].due = now();
+        pthread_mutex_unlock(&lock);
+        usleep(20);
+        pthread_mutex_lock(&lock);
     }
     return unused;
 }
@@ -194,21 +276,27 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
     const char *fault = getenv("FAKE_FAULT");
     pthread_mutex_lock(&lock);
     must(wr->next == NULL && wr->num_sge == 1 && wr->send_flags == IBV_SEND_SIGNALED, "a write is not as it should be");
-    must((wr->opcode == IBV_WR_SEND) == (q->qp_type == IBV_QPT_UC), "an operation of another service");
-    owned(qp, wr->sg_list);
+    must(q->qp_type == IBV_QPT_RC || wr->opcode == IBV_WR_SEND, "an operation of another service");
+    if (wr->sg_list->length) owned(qp, wr->sg_list);
     must(qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_ERR, "a write before the queue pair is ready");
     int at = 0;
     while (at < POSTS && posts[at].used) at++;
-    must(at < POSTS && wr->sg_list->length <= LONGEST * (q->qp_type == IBV_QPT_UC ? 1 : 1000), "too many writes, or too long ones");
+    must(at < POSTS && wr->sg_list->length <= (q->qp_type == IBV_QPT_UC ? PIECE : LONGEST), "too many requests, or too long ones");
     if (at >= top) top = at + 1;
     gone += wr->sg_list->length;
-    int data = wr->sg_list->length > (q->qp_type == IBV_QPT_UC ? 900 : 50000), strikes = fault && (*fault == 's' || *fault == 'd');
-    if (gone > FAULT_AT && !faulty && strikes && data) faulty = qp->label;
-    int struck = faulty && qp->label == faulty, dead = struck && fault[0] == 'd';
-    uint64_t took = wr->sg_list->length * NS_PER_BYTE * (struck ? 20 : 1), start = now();
+    static uint64_t until;
+    int data = wr->sg_list->length > (q->qp_type == IBV_QPT_UC ? 900 : 50000), strikes = fault && *fault && strcmp(fault, "lossy");
+    if (gone > FAULT_AT && !faulty && strikes && data) {
+        faulty = qp->label;
+        until = getenv("FAKE_FAULT_MS") ? now() + atoll(getenv("FAKE_FAULT_MS")) * 1000000 : ~0ull;
+    }
+    int struck = faulty && qp->label == faulty && now() < until, dead = struck && !strcmp(fault, "dead");
+    uint64_t took = wr->sg_list->length * NS_PER_BYTE * (struck && *fault == 's' ? 20 : 1), start = now();
     if (start < free_at[qp->label]) start = free_at[qp->label];
     free_at[qp->label] = start + took;
-    posts[at] = (struct post){1, qp, *wr, *wr->sg_list, dead ? now() + GIVE_UP : start + took + DELAY, dead};
+    static uint32_t numbers;
+    posts[at] = (struct post){.used = 1, .qp = qp, .wr = *wr, .sge = *wr->sg_list, .due = dead ? now() + GIVE_UP : start + took + DELAY,
+                              .dead = dead, .deaf = struck && !strcmp(fault, "deaf"), .number = ++numbers};
     qp->outstanding++;
     *bad = NULL;
     pthread_cond_signal(&posted);
@@ -219,15 +307,13 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
 static int post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
     pthread_mutex_lock(&lock);
     struct qp *qp = (struct qp *)q;
-    int unreliable = q->qp_type == IBV_QPT_UC;
-    must(wr->num_sge == unreliable && wr->next == NULL && (wr->wr_id == 0) == !unreliable, "a receive is not as it should be");
-    must(qp->state != IBV_QPS_RESET, "a receive before INIT");
-    int full = qp->receives >= (unreliable ? RECEIVES : 64);
-    if (unreliable && !full) {
+    must(wr->num_sge == 1 && wr->next == NULL && wr->wr_id, "a receive is not as it should be");
+    must(qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR, "a receive before INIT");
+    int full = qp->receives >= RECEIVES;
+    if (!full) {
         owned(qp, wr->sg_list);
-        qp->ready[(qp->first + qp->receives) % RECEIVES] = (struct receive){wr->wr_id, *wr->sg_list};
+        qp->ready[(qp->first + qp->receives++) % RECEIVES] = (struct receive){wr->wr_id, *wr->sg_list};
     }
-    if (!full) qp->receives++;
     *bad = full ? wr : NULL;
     pthread_mutex_unlock(&lock);
     return full ? ENOMEM : 0;
@@ -409,7 +495,10 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
              a->ah_attr.grh.traffic_class == (getenv("FAKE_CLASS") ? atoi(getenv("FAKE_CLASS")) : 0), "an address vector");
     if (to == IBV_QPS_RESET && mask == IBV_QP_STATE) {
         must(qp->outstanding == 0, "a reset with work outstanding");
-        qp->receives = 0;
+        qp->receives = qp->got = 0;
+    } else if (to == IBV_QPS_ERR && mask == IBV_QP_STATE) {
+        qp->state = to;
+        flush(qp);
     } else if (to == IBV_QPS_INIT && qp->state == IBV_QPS_RESET && mask == to_init) {
         must(a->port_num == 1 && a->qp_access_flags == (unreliable ? 0 : IBV_ACCESS_REMOTE_WRITE), "INIT");
     } else if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT && mask == to_rtr) {
@@ -442,6 +531,8 @@ int fake_relabel(struct ibv_qp *q, uint32_t label) {
     pthread_mutex_unlock(&lock);
     return ready ? 0 : EINVAL;
 }
+
+int ibv_fork_init(void) { return 0; }
 
 // What is left of what was made: contexts, domains, memory, channels, completion queues, queue pairs.
 int fake_left(void) { return left; }

@@ -1,3 +1,4 @@
+use crate::event::Write;
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
@@ -41,6 +42,8 @@ pub trait Placement {
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
     /// Places bytes from the offset `from` on. Each byte is passed once.
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
+    /// The datapath has written so many bytes of a peer to memory of the owner ([`crate::Write`]), with this notice.
+    fn written(&mut self, _peer: u32, _notice: u32, _bytes: u64) {}
 }
 
 /// A [`Placement`] that places no message.
@@ -73,4 +76,6 @@ pub struct Transmit {
     pub class: u8,
     /// Bytes that follow those written: part of a message, by reference.
     pub payload: Bytes,
+    /// Where the payload goes, if not to the peer's endpoint.
+    pub write: Option<Write>,
 }

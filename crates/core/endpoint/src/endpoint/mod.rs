@@ -15,8 +15,9 @@ pub use datagram::{Arrival, NoPlacement, Placement, Source, To, Transmit};
 pub use state::Counters;
 
 use crate::{
-    Balancer, Key, Settings,
+    Balancer, CloseReason, Key, Settings,
     event::{Event, SendError, SendOptions, Sizes},
+    header,
     peer::Phase,
     stream::{First, Incoming, Outgoing, Stored},
     watched::{PathCounts, SchemeState},
@@ -301,6 +302,26 @@ impl Endpoint {
     /// afterwards.
     pub fn handle_with_placement(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
         receive::handle(&mut self.state, now, arrival, places);
+    }
+
+    /// Handles the outcome of a datagram to a peer, of which a reliable datapath returns the header: it has `arrived`, or
+    /// never will. Others than data and probes have no effect.
+    pub fn complete(&mut self, now: Time, peer: u32, label: u32, header: &[u8], arrived: bool) {
+        if let Some(sent) = header::OfOurs::read(header) {
+            receive::complete(&mut self.state, now, peer, label, &sent, arrived);
+        }
+    }
+
+    /// Notes that a peer has written to memory of the owner.
+    pub fn note_written(&mut self, now: Time, peer: u32) {
+        if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
+            (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
+        }
+    }
+
+    /// The datapath has lost a peer for good.
+    pub fn lose(&mut self, peer: u32) {
+        peers::lose(&mut self.state, peer, CloseReason::Closed);
     }
 
     /// Returns the next datagram that may leave at `now`; its header is written into `out`, its payload is in the result.

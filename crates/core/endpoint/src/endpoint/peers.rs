@@ -227,8 +227,7 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     // A cookie is valid for the label on which it arrived.
     known.cookie = None;
     known.awaiting_since.get_or_insert(now);
-    known.timer_at = timer_at;
-    state.timers.push(Reverse((timer_at, Timer::Peer { peer })));
+    arm_request(state, peer, timer_at);
     state.send_control(peer, label, request);
 }
 
@@ -355,8 +354,25 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
         if !goes_on || state.peer(peer).is_none_or(|known| known.search.is_some()) {
             return;
         }
+        if state.settings.is_reliable {
+            return arm_request(state, peer, now + state.settings.request_timeout);
+        }
     }
     send_request(state, peer, now);
+}
+
+/// Repeats a calibration probe that a reliable datapath has lost.
+pub(super) fn repeat_request(state: &mut State, peer: u32, now: Time) {
+    if state.peer(peer).is_some_and(|known| known.phase == Phase::Calibrating) {
+        send_request(state, peer, now);
+    }
+}
+
+fn arm_request(state: &mut State, peer: u32, at: Time) {
+    if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+        known.timer_at = at;
+        state.timers.push(Reverse((at, Timer::Peer { peer })));
+    }
 }
 
 /// The datapath vouches for the address, or the HELLO carries a valid cookie.
@@ -402,7 +418,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
 
 /// Returns what both endpoints must have alike, and have not.
 fn mismatch(state: &State, greeting: &Greeting) -> Option<CloseReason> {
-    let (mtu, planes) = (state.settings.mtu() as u16, state.settings.planes as u8);
+    let (mtu, planes) = (state.settings.mtu() as u32, state.settings.planes as u8);
     match () {
         () if greeting.mtu != mtu => Some(CloseReason::Mtu { theirs: greeting.mtu, ours: mtu }),
         () if greeting.planes != planes => Some(CloseReason::Planes { theirs: greeting.planes, ours: planes }),

@@ -13,7 +13,7 @@ use crate::{
     stream::{Completed, Cost, Incoming, Limits, Stored},
     transmissions::Transmissions,
 };
-use anabranch_lb::Loss;
+use anabranch_lb::{HostScheme, Loss};
 use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::cmp::Reverse;
@@ -269,13 +269,13 @@ fn on_data(
         state.hosts.release(known.host, stored);
         state.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed, began });
     }
-    if let Some(due) = incoming.receiver().deadline()
+    if let Some(due) = incoming.receiver().deadline().filter(|_| !state.settings.is_reliable)
         && due < incoming.timer_at
     {
         incoming.timer_at = due;
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream: data.stream })));
     }
-    if let Some(ack) = ack {
+    if let Some(ack) = ack.filter(|_| !state.settings.is_reliable) {
         let (stream, transmission, arrived) = (data.stream, data.transmission, arrival.at);
         let control = Control::Ack { stream, ack, transmission, arrived };
         match state.control.back_mut() {
@@ -324,6 +324,42 @@ fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sen
 fn sample(of: &Transmissions, (number, held): (u32, Time), now: Time, max: Time) -> Option<(Time, bool)> {
     let transmission = of.get(number)?;
     Some((transmission.round_trip(now, held, max)?, transmission.is_full))
+}
+
+/// Handles the completion of a datagram of ours, which has `arrived` or never will: that of data acts as its ACK, that of a
+/// probe as its echo.
+pub(super) fn complete(state: &mut State, now: Time, peer: u32, label: u32, sent: &header::OfOurs, arrived: bool) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if arrived {
+        (known.awaiting_since, known.last_received_at) = (None, now);
+    }
+    let header::OfOurs { stream, psn, tag, transmission } = *sent;
+    let Some(psn) = psn else {
+        if arrived {
+            on_echo(state, now, peer, &ProbeHeader { stream, tag, transmission, ..ProbeHeader::default() });
+        } else if stream == CALIBRATION {
+            peers::repeat_request(state, peer, now);
+        }
+        return;
+    };
+    let Some(slot) = state.slot(peer, stream) else { return };
+    let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
+    let flow = &mut state.flows[slot as usize];
+    let Some(reply) = flow.of.complete(transport, now, (psn, tag), arrived, state.first) else { return };
+    if arrived {
+        return on_ack(state, now, peer, stream, &reply, (transmission, Time::ZERO), label);
+    }
+    let scheme = state.balancer.scheme_mut();
+    scheme.on_timeout(now, flow.scheme_slot(), tag);
+    flow.of.note_timeout(psn);
+    state.counters.timeouts += 1;
+    flow.on_ack(transport, scheme, now, &reply, None, None, None);
+    let since = *flow.of.stalled_since.get_or_insert(now);
+    if sizes::note_stall(state, peer, since, label, false, now) {
+        transmit::send_probes(state, slot, now);
+        state.offer(slot, now);
+        state.arm(slot, now);
+    }
 }
 
 fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader) {

@@ -49,7 +49,7 @@ pub(super) fn note_stall(state: &mut State, peer: u32, since: Time, label: u32, 
         state.events.push_back(Event::Lost { peer, reason });
         return false;
     }
-    if stalled >= pause && known.search.is_none() && now >= known.next_search_at {
+    if stalled >= pause && !state.settings.is_reliable && known.search.is_none() && now >= known.next_search_at {
         known.search = Some(Box::new(Search { label, ..Search::default() }));
         send_probes(state, peer, now);
     }

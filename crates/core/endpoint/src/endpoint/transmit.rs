@@ -7,6 +7,7 @@ use super::{
 use crate::{
     Departure, Egress, Settings, Transports,
     auth::Session,
+    event::Write,
     header::{self, Cookie, Data, Fragment, Greeting, ProbeHeader},
     pacer::Pacer,
     peer::Peer,
@@ -49,6 +50,7 @@ struct Sent {
     again: bool,
     drops_ecn: bool,
     is_single: bool,
+    write: Option<Write>,
 }
 
 /// Writes header and head of a datagram with these bytes of a message; returns the rest of the payload.
@@ -61,7 +63,7 @@ fn write_data(
     bytes: Range<usize>,
     session: Option<&mut Session>,
 ) -> Bytes {
-    data.payload = bytes.len() as u16;
+    data.payload = bytes.len() as u32;
     let (head, payload) = message.part(bytes.start, bytes.end);
     let tag = session.as_ref().and_then(|session| session.payload_tag(head, &payload));
     data.checksum = (is_checked && tag.is_none()).then(|| header::crc32c_of(head, &payload));
@@ -144,7 +146,8 @@ impl Egress<Outgoing> for WireEgress<'_> {
                 transmission,
                 ack_request: packet.ack_request,
             };
-            let header = (connection, self.is_checked);
+            // Hardware writes without looking at the header.
+            let header = (connection, self.is_checked && message.write.is_none());
             if count > 1 && from < to {
                 data.fragment.count = count;
                 let fragment = mtu.div_ceil(u64::from(count)) as usize;
@@ -157,7 +160,8 @@ impl Egress<Outgoing> for WireEgress<'_> {
             self.counters.retransmitted += u64::from(again);
             size = self.out.len() + payload.len();
             let (peer, class, tag) = (flow_peer, message.class, packet.tag);
-            self.sent = Some(Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single });
+            let write = message.write.map(|write| Write { to: write.to + from as u64, ..write });
+            self.sent = Some(Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single, write });
         }
         // One datagram at a time: the line is free again later than now, even if the pacer makes up for lost time.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
@@ -176,7 +180,7 @@ pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2]) -> Gree
     let [nonce, own_nonce] = nonces;
     let Settings { span, max_message, labels, planes, .. } = state.settings;
     let (labels, planes) = (labels as u16, planes as u8);
-    let mtu = state.settings.mtu() as u16;
+    let mtu = state.settings.mtu() as u32;
     let protection = state.protection();
     Greeting { connection, nonce, own_nonce, protection, mtu, labels, planes, span, max_message }
 }
@@ -195,13 +199,14 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
             (known.class, known.is_single(now))
         });
         let ecn = matches!(control, Control::Probe { ecn: true, .. });
-        return Some(Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload: Bytes::new() });
+        return Some(Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload: Bytes::new(), write: None });
     }
     if let Some((to, label, control)) = state.replies.pop_front() {
         write(state, NO_PEER, &control, now, out);
         sealing::seal_control(state, NO_PEER, &control, out);
         state.pacer.occupy(now, out.len());
-        return Some(Transmit { to, label, ecn: false, class: 0, is_single: false, payload: Bytes::new() });
+        let payload = Bytes::new();
+        return Some(Transmit { to, label, ecn: false, class: 0, is_single: false, payload, write: None });
     }
     if let Some((transmit, bytes)) = state.fragments.pop_front() {
         *out = bytes;
@@ -234,7 +239,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     while let Some(slot) = state.blocked.pop() {
         state.arm(slot, now);
     }
-    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single }) = served.zip(sent)?;
+    let (slot, Sent { payload, class, peer, tag, psn, again, drops_ecn, is_single, write }) = served.zip(sent)?;
     state.arm(slot, now);
     let (label, labels) = (state.label(slot, tag), state.settings.labels);
     let flow = &mut state.flows[slot as usize];
@@ -244,7 +249,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
         watched.note_sent(now, psn, label, out.len() + payload.len(), again);
     }
     let ecn = state.settings.ecn && !drops_ecn;
-    let transmit = Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload };
+    let transmit = Transmit { to: To::Peer(peer), label, ecn, class, is_single, payload, write };
     if !state.parts.is_empty() {
         let rest = Transmit { payload: Bytes::new(), ..transmit };
         state.fragments.extend(state.parts.drain(..).map(|bytes| (rest.clone(), bytes)));
@@ -260,6 +265,8 @@ pub(super) fn write(state: &mut State, peer: u32, control: &Control, now: Time, 
             let (ours, nonce) = known.map_or((0, 0), |known| (known.ours, known.nonce));
             let cookie = known.and_then(|known| known.cookie).map_or(Cookie::default(), |(cookie, _)| cookie);
             let greeting = greeting(state, ours, [nonce; 2]);
+            // A queue pair carries what it carries.
+            let is_short = is_short || state.settings.is_reliable;
             let size = if is_short { 0 } else { state.longest_datagram() };
             header::hello(out, &greeting, &cookie, size);
         }

@@ -44,6 +44,8 @@ pub(super) const ECHO: u8 = 6;
 pub(super) const BYE: u8 = 7;
 pub(super) const RETRY: u8 = 8;
 
+/// Payload field of a datagram that has this many bytes or more.
+pub(super) const LONG: u32 = u16::MAX as u32;
 pub(super) const PROTECTION: u8 = 3;
 pub(super) const ACK_REQUEST: u8 = 1;
 pub(super) const CHECKED: u8 = 4;

@@ -14,8 +14,8 @@
 //! | 8 to 11 | check: CRC32C of the header, padding and payload not included, with this field as zero |
 //!
 //! **HELLO** (96 bytes, padded to a full packet) and **WELCOME** (64 bytes): 8 the word `ABCH`, 12 connection number
-//! of the sender (0 in a WELCOME: refused), 16 payload of a full packet (2 bytes), 18 planes less one (1), 19 zero
-//! (3), 22 packets of a stream that may be under way, 26 nonce (8 bytes; a WELCOME repeats that of the HELLO), 34 largest message (8), 42 zero
+//! of the sender (0 in a WELCOME: refused), 16 payload of a full packet (2 bytes, the upper 8 bits at 19), 18 planes
+//! less one (1), 20 zero (2), 22 packets of a stream that may be under way, 26 nonce (8 bytes; a WELCOME repeats that of the HELLO), 34 largest message (8), 42 zero
 //! (8), 50 labels that the sender listens to (2), 52 check: CRC32C of the whole datagram, padding included, with this
 //! field as zero, 56 nonce of the sender (8). A HELLO further has 64 the cookie (32; all zero: none).
 //!
@@ -32,7 +32,7 @@
 //! hello of another version is followed by a welcome of one's own with connection 0.
 //!
 //! **Data** (64 bytes and the payload; flags 1: reply at once, 4: the payload has a CRC32C): 12 stream, 16 payload
-//! bytes (2), 18 bytes of the message (6), 24 PSN (8), 32 message (8), 40 place in the message (4), 44 path tag, 48
+//! bytes (2; 65,535: that many or more, all that follow), 18 bytes of the message (6), 24 PSN (8), 32 message (8), 40 place in the message (4), 44 path tag, 48
 //! CRC32C of the payload, 52 transmission (4), 56 where the receiver is to put the message (8; 0: it does not state;
 //! direct data placement, RFC 5041). A switch that trims must leave these 64 bytes, 96 where hosts authenticate; a
 //! datagram with fewer payload bytes than it names was trimmed.
@@ -61,7 +61,10 @@ pub use format::{
     ACK_BYTES, COOKIE_BYTES, Cookie, DATA_HEADER, ECHO_BYTES, MAX_HEADER, SEAL, SEAL_ALL, TAG_BYTES, Tag, VERSION,
 };
 pub(crate) use format::{GREETING_BYTES, MAX_BYES};
-pub use packet::{Data, DecodeError, Fragment, Greeting, Packet, ProbeHeader, Protection, Sealed, bye_list};
-pub(crate) use packet::{ForeignGreeting, decode_foreign};
+pub use packet::{
+    Data, DecodeError, Fragment, Greeting, Packet, ProbeHeader, Protection, Sealed, bye_list, is_data, is_probe,
+    is_same_data,
+};
+pub(crate) use packet::{ForeignGreeting, OfOurs, decode_foreign};
 pub(crate) use write::bye_streams;
 pub use write::{ack, bye, bye_part, data, echo, hello, probe, retry, welcome};

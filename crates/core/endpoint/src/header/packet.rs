@@ -44,8 +44,8 @@ pub struct Greeting {
     pub nonce: u64,
     /// Nonce of the sender of this greeting; in a HELLO the same.
     pub own_nonce: u64,
-    /// Payload bytes of a full data packet.
-    pub mtu: u16,
+    /// Payload bytes of a full data packet, below 2^24.
+    pub mtu: u32,
     /// Number of labels that the sender of this greeting receives on.
     pub labels: u16,
     /// Number of planes that these labels are of, from 1.
@@ -82,7 +82,7 @@ pub struct Data {
     /// Number of its sender's stream.
     pub stream: u32,
     /// Payload bytes; fewer follow if a switch has trimmed it.
-    pub payload: u16,
+    pub payload: u32,
     /// Packet sequence number in the stream.
     pub psn: u64,
     pub tag: u32,
@@ -114,6 +114,45 @@ pub struct ProbeHeader {
     pub held: Time,
     /// Of an echo: the probe was marked.
     pub ecn: bool,
+}
+
+/// What identifies data or a probe to its own sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfOurs {
+    pub(crate) stream: u32,
+    /// `None`: a probe.
+    pub(crate) psn: Option<u64>,
+    pub(crate) tag: u32,
+    pub(crate) transmission: u32,
+}
+
+/// Returns `true` for the header of a probe.
+pub fn is_probe(header: &[u8]) -> bool {
+    header.get(1) == Some(&PROBE)
+}
+
+/// Returns `true` for the header of data.
+pub fn is_data(header: &[u8]) -> bool {
+    header.get(1) == Some(&DATA)
+}
+
+/// Returns `true` if both are headers of the same packet of data to a peer, possibly of two transmissions.
+pub fn is_same_data(one: &[u8], other: &[u8]) -> bool {
+    let of = |header| OfOurs::read(header).filter(|of| of.psn.is_some()).map(|of| (of.stream, of.psn));
+    of(one).is_some() && of(one) == of(other)
+}
+
+impl OfOurs {
+    /// Reads the header of a datagram that this endpoint has written; `None`: it is neither.
+    pub(crate) fn read(header: &[u8]) -> Option<Self> {
+        let at = |from: usize| header.get(from..from + 4)?.first_chunk::<4>().copied().map(u32::from_be_bytes);
+        let psn = || Some(u64::from(at(24)?) << 32 | u64::from(at(28)?));
+        match *header.get(1)? {
+            DATA => Some(OfOurs { stream: at(12)?, psn: Some(psn()?), tag: at(44)?, transmission: at(52)? }),
+            PROBE => Some(OfOurs { stream: at(12)?, psn: None, tag: at(16)?, transmission: at(20)? }),
+            _ => None,
+        }
+    }
 }
 
 /// A decoded datagram.
@@ -319,7 +358,8 @@ impl<'a> Packet<'a> {
                     _ => return Err(DecodeError::Value("protection")),
                 };
                 let (connection_of_sender, mtu) = (from.u32(), from.u16());
-                let [planes, _reserved @ ..] = from.bytes::<4>();
+                let [planes, upper, _reserved @ ..] = from.bytes::<4>();
+                let mtu = u32::from(upper) << 16 | u32::from(mtu);
                 let (span, nonce, max_message) = (from.u32(), from.u64(), from.u64());
                 let _reserved: [u8; 8] = from.bytes();
                 let labels = from.u16();
@@ -345,9 +385,9 @@ impl<'a> Packet<'a> {
                 }
             }
             DATA => {
-                let data = Data {
+                let mut data = Data {
                     stream: from.u32(),
-                    payload: from.u16(),
+                    payload: u32::from(from.u16()),
                     length: u64::from(from.u16()) << 32 | u64::from(from.u32()),
                     psn: from.u64(),
                     message: from.u64(),
@@ -360,7 +400,10 @@ impl<'a> Packet<'a> {
                     ack_request: flags & ACK_REQUEST != 0,
                 };
                 let payload = &datagram[end..];
-                if payload.len() > usize::from(data.payload) {
+                if data.payload == LONG {
+                    data.payload = LONG.max(payload.len() as u32);
+                }
+                if payload.len() > data.payload as usize {
                     return Err(DecodeError::Length);
                 }
                 if data.fragment.index >= data.fragment.count {
@@ -369,7 +412,7 @@ impl<'a> Packet<'a> {
                 if data.psn.max(data.message) > MAX_NUMBER || data.psn < u64::from(data.index) {
                     return Err(DecodeError::Value("psn, message or index"));
                 }
-                let whole = payload.len() == usize::from(data.payload);
+                let whole = payload.len() == data.payload as usize;
                 if whole && data.checksum.is_some_and(|checksum| checksum != crc32c(payload)) {
                     return Err(DecodeError::Damaged);
                 }

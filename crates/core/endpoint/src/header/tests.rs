@@ -32,7 +32,7 @@ proptest! {
         let [connection, stream, tag, span, offset] = numbers;
         let mut out = Vec::new();
         let greeting = Greeting {
-            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, planes: 1 + numbers[4] as u8 % 32, span: span | 1, max_message: wide[1],
+            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: span & 0xff_ffff | 1, labels: small, planes: 1 + numbers[4] as u8 % 32, span: span | 1, max_message: wide[1],
             protection: [Protection::Off, Protection::Control, Protection::All][psn as usize % 3],
         };
         let cookie = std::array::from_fn(|at| (wide[at % 3] >> (at % 8)) as u8);
@@ -48,7 +48,7 @@ proptest! {
         let payload = vec![tag as u8; usize::from(small % 100)];
         let (checksum, steering) = (flags[3].then(|| crc32c(&payload)), wide[0]);
         let header = Data {
-            stream, payload: payload.len() as u16, psn, tag, message: cumulative, length: wide[1] >> 16, index, checksum, steering, transmission,
+            stream, payload: payload.len() as u32, psn, tag, message: cumulative, length: wide[1] >> 16, index, checksum, steering, transmission,
             fragment: Fragment { index: offset as u8 % (small as u8 % 16 + 1), count: small as u8 % 16 + 1 },
             ack_request: flags[0],
         };

@@ -28,8 +28,9 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     begin(out, kind, greeting.protection as u8, connection);
     put(out, MAGIC.to_be_bytes());
     put(out, greeting.connection.to_be_bytes());
-    put(out, greeting.mtu.to_be_bytes());
-    put(out, [greeting.planes.wrapping_sub(1), 0, 0, 0]);
+    let [_, upper, mtu @ ..] = greeting.mtu.to_be_bytes();
+    put(out, mtu);
+    put(out, [greeting.planes.wrapping_sub(1), upper, 0, 0]);
     put(out, greeting.span.to_be_bytes());
     put(out, greeting.nonce.to_be_bytes());
     put(out, greeting.max_message.to_be_bytes());
@@ -68,7 +69,7 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     begin(out, DATA, flags, connection);
     out[3] = data.fragment.index << 4 | (data.fragment.count - 1);
     put(out, data.stream.to_be_bytes());
-    put(out, data.payload.to_be_bytes());
+    put(out, (data.payload.min(LONG) as u16).to_be_bytes());
     let length = data.length.to_be_bytes();
     put(out, [length[2], length[3], length[4], length[5], length[6], length[7]]);
     put(out, data.psn.to_be_bytes());

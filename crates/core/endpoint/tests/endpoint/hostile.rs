@@ -91,10 +91,10 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 _ => number(draws),
             };
             let index = number(draws).min(draws.below(12)) as u32;
-            let fitting = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
+            let fitting = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u32;
             let data = Data {
                 stream: draws.below(5) as u32,
-                payload: if draws.chance(3, 4) { fitting } else { number(draws) as u16 },
+                payload: if draws.chance(3, 4) { fitting } else { number(draws) as u32 & 0xffff },
                 psn: number(draws),
                 tag: number(draws) as u32,
                 message: number(draws),
@@ -107,7 +107,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             };
             header::data(out, ours, &data);
             if draws.chance(2, 3) {
-                out.resize(out.len() + usize::from(data.payload), 1);
+                out.resize(out.len() + data.payload as usize, 1);
             }
         }
         2 => {
@@ -289,10 +289,10 @@ fn messages_are_placed_directly() {
         while endpoint.poll_event().is_some() {}
         let before = endpoint.held().0;
         for index in [3u32, 1, 1, 0, 3, 2] {
-            let payload = contents.chunks(usize::from(MTU)).nth(index as usize).unwrap();
+            let payload = contents.chunks(MTU as usize).nth(index as usize).unwrap();
             let data = Data {
                 stream: 1,
-                payload: payload.len() as u16,
+                payload: payload.len() as u32,
                 psn: u64::from(index),
                 length: 3500,
                 index,
@@ -342,7 +342,7 @@ fn superseded_acks_are_merged() {
                 ..Data::default()
             };
             header::data(&mut out, ours, &data);
-            out.resize(out.len() + usize::from(MTU), 1);
+            out.resize(out.len() + MTU as usize, 1);
             endpoint.handle(*now, &vouched(0, *now, &out));
         }
         let acks = sent(&mut endpoint, now);

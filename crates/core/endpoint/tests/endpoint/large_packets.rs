@@ -6,7 +6,7 @@ use anabranch_units::Time;
 use std::net::SocketAddr;
 
 /// A full datagram without a key.
-const FULL: u32 = MTU as u32 + header::DATA_HEADER as u32;
+const FULL: u32 = MTU + header::DATA_HEADER as u32;
 
 fn settings() -> Settings {
     let transport = crate::common::transport("uet");

@@ -111,7 +111,7 @@ fn write_binary_seeds() {
     use anabranch_units::Time;
     use nccl_net_anabranch::{
         handle::{Authentication, Carrier, Handle},
-        message::{Control, End, PieceHeader, PostedBuffer},
+        message::{Control, End, PieceHeader, PostedBuffer, Window},
     };
     let write = |target: &str, name: &str, bytes: &[u8]| {
         let folder = folder().join(target);
@@ -175,7 +175,8 @@ fn write_binary_seeds() {
         authentication: Authentication::Job([2; 32]),
     };
     write("nccl_handle", "udp", &handle.write());
-    let entries = vec![PostedBuffer { size: 1000, tag: 3 }, PostedBuffer { size: 0, tag: -1 }];
+    let window = Some(Window { at: 1 << 40, key: 7, number: 3 });
+    let entries = vec![PostedBuffer { size: 1000, tag: 3, window }, PostedBuffer { size: 0, tag: -1, window }];
     for (name, said) in [
         ("connect", Control::Connect { connection: 3, key: 5 }),
         ("connected", Control::Connected { connection: 3 }),

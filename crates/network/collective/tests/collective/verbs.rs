@@ -1,4 +1,4 @@
-//! Verified collectives over unreliable queue pairs of our own libibverbs (`crates/network/wire/tests/fake_verbs.c`).
+//! Verified collectives over queue pairs of our own libibverbs (`crates/network/wire/tests/fake_verbs.c`).
 //! Tests that need a C compiler and libibverbs-dev run with `--ignored`.
 
 use crate::{
@@ -24,6 +24,54 @@ fn settings(machine: &Machine, kind: CollectiveKind, ranks: usize) -> Settings {
         variables.push((name.into(), value.into()));
     }
     common::settings(kind, ranks, variables)
+}
+
+/// Chunks of 64 KiB and 256 KiB in flight.
+fn reliable(machine: &Machine, kind: CollectiveKind, ranks: usize, fault: &str) -> Settings {
+    let mut of = settings(machine, kind, ranks);
+    of.variables.retain(|(name, _)| name != "ANABRANCH_DATAPATH");
+    for (name, value) in [
+        ("ANABRANCH_DATAPATH", "rc"),
+        ("ANABRANCH_SCHEME", "qp-spray"),
+        ("ANABRANCH_SET", "wire.chunk=64KiB;wire.chunks_under_way=4;wire.calibrations=2"),
+        ("FAKE_FAULT", fault),
+    ] {
+        of.variables.push((name.into(), value.into()));
+    }
+    of
+}
+
+/// Hardware writes to and reads from the ranks' memory, which alone is registered: the library aborts at an access beside it.
+fn every_collective_over_reliable_queue_pairs() {
+    let machine = Machine::with_library("reliable");
+    for (number, (_, kind)) in KINDS.iter().enumerate() {
+        let abi = Some(VERSIONS[number % VERSIONS.len()]);
+        fine(&Settings { abi, ..reliable(&machine, *kind, 2 + number % 3, "") });
+    }
+}
+
+/// The queue pairs of a label die, or their acknowledgements do, once 8 MB have left a rank, in the second round: other labels carry the rest, each byte once.
+fn queue_pairs_fail() {
+    for fault in ["dead", "deaf"] {
+        let machine = Machine::with_library(fault);
+        let of = Settings { bytes: 4 << 20, ..reliable(&machine, CollectiveKind::Ring, 3, fault) };
+        let outcome = fine(&Settings { rows: true, ..of });
+        let counters = outcome.rounds.iter().flat_map(|round| &round.rows).filter_map(|row| row.counters);
+        let timeouts: u64 = counters.map(|counters| counters.timeouts).sum();
+        assert!(fault == "deaf" || timeouts > 0, "{timeouts} chunks failed");
+    }
+}
+
+fn a_rank_of_reliable_queue_pairs_is_killed() {
+    let machine = Machine::with_library("killed-rc");
+    let of = Settings { bytes: 24 << 20, ..reliable(&machine, CollectiveKind::Ring, 3, "") };
+    others_report_the_failure(of, Duration::from_millis(200));
+}
+
+fn suspended_rank_of_reliable_queue_pairs() {
+    let machine = Machine::with_library("still-rc");
+    let of = Settings { bytes: 4 << 20, ..reliable(&machine, CollectiveKind::Ring, 3, "") };
+    waits_for_a_suspended_rank(of, Duration::from_millis(20));
 }
 
 fn fine(settings: &Settings) -> Outcome {
@@ -82,6 +130,8 @@ fn ranks_of_two_datapaths() {
     // `auto` is verbs where there is a device, and both agree.
     of.places = vec![place("auto"), place("uc")];
     fine(&of);
+    of.places = vec![place("rc"), place("uc")];
+    is_invalid_usage(&of);
 }
 
 fn again(task: &str, variables: &[(String, String)], arguments: &[&str]) -> Output {
@@ -181,7 +231,7 @@ fn without_a_device() {
         let (code, log) = load(change);
         assert_eq!(code, "init: ncclInvalidUsage", "{log}");
         assert_eq!(log.lines().count(), 1, "{log}");
-        let expected = ["ANABRANCH_DATAPATH=uc", "allowed are udp, uc and auto"];
+        let expected = ["ANABRANCH_DATAPATH=uc", "allowed are udp, uc, rc and auto"];
         assert!(words.iter().chain(&expected).all(|word| log.contains(word)), "{log}");
     };
     refused(&[("SYSFS_PATH", "/no/such/folder")], &["lo has no RDMA device"]);
@@ -196,7 +246,7 @@ fn without_a_device() {
     assert_eq!(device, "lo");
     let (code, log) = load(&[("ANABRANCH_DATAPATH", "us")]);
     assert_eq!(code, "init: ncclInvalidUsage");
-    assert!(log.contains("did you mean `uc`?") && log.contains("udp, uc or auto"), "{log}");
+    assert!(log.contains("did you mean `uc`?") && log.contains("udp, uc, rc or auto"), "{log}");
 }
 
 /// The second may not lock the memory of a peer: 256 receives of each of four labels and 128 sends, 1,024 B each, 1.2 MB.
@@ -210,7 +260,7 @@ fn devices_that_cannot_be_used() {
         let output = again("load", &variables, &[]);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(String::from_utf8_lossy(&output.stdout).contains("init: ncclInvalidUsage"), "{log}");
-        assert!(log.contains(word) && log.contains("allowed are udp, uc and auto"), "{log}");
+        assert!(log.contains(word) && log.contains("allowed are udp, uc, rc and auto"), "{log}");
         variables.push(("ANABRANCH_DATAPATH".into(), "auto".into()));
         let output = again("load", &variables, &[]);
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "lo", "{name}");
@@ -236,4 +286,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("verbs::ranks_of_two_datapaths", true, ranks_of_two_datapaths),
     ("verbs::unresponsive_peer_blocks_no_call", true, unresponsive_peer_blocks_no_call),
     ("verbs::devices_that_cannot_be_used", true, devices_that_cannot_be_used),
+    ("verbs::every_collective_over_reliable_queue_pairs", true, every_collective_over_reliable_queue_pairs),
+    ("verbs::queue_pairs_fail", true, queue_pairs_fail),
+    ("verbs::a_rank_of_reliable_queue_pairs_is_killed", true, a_rank_of_reliable_queue_pairs_is_killed),
+    ("verbs::suspended_rank_of_reliable_queue_pairs", true, suspended_rank_of_reliable_queue_pairs),
 ];

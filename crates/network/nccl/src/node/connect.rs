@@ -98,6 +98,15 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn check_settings(&mut self, handle: &Handle) -> Result<(), Failure> {
         self.broken.check()?;
         let ours = self.driver.endpoint().0.settings().mtu();
+        if self.writes && u64::from(handle.payload) != ours {
+            return Err(Failure::new(
+                Code::Usage,
+                format!(
+                    "the rank at {} sends chunks of {} B and we of {ours} B: give both the same wire.chunk or ANABRANCH_RATE",
+                    handle.at, handle.payload
+                ),
+            ));
+        }
         if u64::from(handle.payload) != ours {
             return Err(Failure::new(
                 Code::Usage,
@@ -156,9 +165,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         };
         let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
         self.ours.insert(connection, Ours::Attempt(id));
+        let now = self.driver.datapath().now();
         let known = self.peers.entry(peer).or_default();
         known.connections += 1;
         known.is_called = true;
+        known.heard_at = now;
         self.say(peer, &Control::Connect { connection, key: handle.key });
         Ok(id)
     }
@@ -230,6 +241,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             known.streams.len() - 1
         });
         known.streams[channel].used = true;
+        if self.writes {
+            self.driver.datapath().revoke(peer, channel as u32 + 1, false);
+        }
         let sender = Sender {
             peer,
             at,
@@ -288,8 +302,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Closes a sender; messages reported as complete have arrived. Fails if there is no such sender.
     pub fn close_sender(&mut self, id: Id) -> Result<(), Failure> {
         let sender = self.senders.remove(id).ok_or_else(|| unknown("a sender"))?;
-        // Bytes in flight are in NCCL's memory: copy them before NCCL reuses it.
-        self.driver.own(sender.peer, sender.channel as u32 + 1);
+        // Bytes in flight are in NCCL's memory: take them back before NCCL reuses it.
+        if sender.is_attached {
+            self.take_back(sender.peer, sender.channel, sender.flying > 0);
+        }
         for request in sender.open {
             self.requests.remove(request);
         }
@@ -311,10 +327,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Closes a receiver, and notifies the sender of the number of complete receives; fails if there is no such receiver.
     pub fn close_receiver(&mut self, id: Id) -> Result<(), Failure> {
         let receiver = self.receivers.remove(id).ok_or_else(|| unknown("a receiver"))?;
-        for request in receiver.open {
-            self.requests.remove(request);
+        for request in &receiver.open {
+            self.requests.remove(*request);
         }
-        let Receiver { peer, connection, completed, .. } = receiver;
+        let Receiver { peer, connection, completed, open, .. } = receiver;
+        if let Some(known) = self.peers.get_mut(&peer).filter(|_| self.writes) {
+            known.windows.forget(&open);
+        }
         if self.theirs.remove(&(peer, connection)).is_some() {
             self.disconnect(peer);
             self.say(peer, &Control::Close { connection, end: End::Receiver, completed });

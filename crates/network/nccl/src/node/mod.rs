@@ -6,6 +6,7 @@ mod connect;
 mod parts;
 mod placing;
 mod transfer;
+mod windows;
 
 pub use connect::Connecting;
 pub use parts::{Buffer, DeliveryCounters, Done, Failure, Memory, Watched};
@@ -20,7 +21,7 @@ use anabranch_endpoint::{CloseReason, Entropy, Event, SchemeState, SendError, he
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
-    Datapath, Driver, PeerId, WireError,
+    Datapath, Driver, PeerId, Region, WireError,
     transfer::{ECN_TEXT, fragments_text, path_here_text, path_text, silent_text},
 };
 use parts::{Attempt, Listener, Ours, Peer, Receiver, Request, Sender, StickyError};
@@ -40,6 +41,8 @@ const PING_INTERVAL: Time = Time::from_us(1_000_000);
 const LIVENESS_INTERVAL: Time = Time::from_us(100_000);
 /// Bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
 const USUAL_PIECE: u64 = 64 << 10;
+/// Maximum bytes of control messages in one message of stream 0 over queue pairs, whose receives have space for no more.
+pub(crate) const MAX_CONTROL: u64 = 4096;
 /// Maximum number of connections of a node, per direction.
 pub const MAX_CONNECTIONS: usize = 65_536;
 
@@ -53,6 +56,11 @@ pub struct Node<D, M> {
     /// Bytes of a piece, which with its header fills whole packets, and of a packet's payload.
     piece: u64,
     mtu: u64,
+    /// The datapath writes messages to memory of their receiver; a piece is a chunk.
+    writes: bool,
+    regions: Slots<Region>,
+    /// Chunks that peers have written: peer, notice, bytes.
+    written: Vec<(PeerId, u32, u64)>,
     peers: BTreeMap<PeerId, Peer>,
     listeners: Slots<Listener>,
     attempts: Slots<Attempt>,
@@ -84,8 +92,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
         let (entropy, peer_timeout) = (Entropy::new(&settings.secret, "anabranch listeners"), settings.peer_timeout);
-        let (max_held, mtu) = (settings.max_held, settings.mtu());
-        let piece = (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64;
+        let (max_held, mtu, writes) = (settings.max_held, settings.mtu(), settings.is_reliable);
+        let piece = if writes { mtu } else { (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64 };
         Node {
             driver,
             entropy,
@@ -93,7 +101,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             // An eighth is reserved for control messages on stream 0.
             max_held: max_held - max_held / 8,
             piece,
-            mtu,
+            mtu: if writes { MAX_CONTROL } else { mtu },
+            writes,
+            regions: Slots::default(),
+            written: Vec::new(),
             peers: BTreeMap::new(),
             listeners: Slots::default(),
             attempts: Slots::default(),
@@ -203,14 +214,26 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Receives packets, and leaves ACKs to the next call.
     fn hear(&mut self) -> Result<(), Failure> {
         self.broken.check()?;
-        let Node { driver, theirs, receivers, requests, piece, .. } = self;
-        let heard = driver.receive_with_placement(&mut Places { theirs, receivers, requests, piece: *piece });
+        let Node { driver, theirs, receivers, requests, piece, written, .. } = self;
+        let heard = driver.receive_with_placement(&mut Places { theirs, receivers, requests, piece: *piece, written });
         heard.map_err(|error| self.breaks(&error))?;
         self.events();
         Ok(())
     }
 
     fn events(&mut self) {
+        // What a peer has written precedes what it says.
+        let mut written = std::mem::take(&mut self.written);
+        let now = self.driver.datapath().now();
+        for (peer, notice, bytes) in written.drain(..) {
+            if let Some(known) = self.peers.get_mut(&peer) {
+                known.heard_at = now;
+            }
+            if !self.on_written(peer, notice, bytes) {
+                self.gives_up(peer);
+            }
+        }
+        self.written = written;
         while let Some(event) = self.driver.endpoint().0.poll_event() {
             self.on_event(event);
         }
@@ -223,8 +246,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let now = self.driver.datapath().now();
         self.flush(now);
         for _ in 0..MAX_ROUNDS {
-            let Node { driver, theirs, receivers, requests, piece, .. } = self;
-            let mut places = Places { theirs, receivers, requests, piece: *piece };
+            let Node { driver, theirs, receivers, requests, piece, written, .. } = self;
+            let mut places = Places { theirs, receivers, requests, piece: *piece, written };
             let result = driver.work_with_placement(&mut places, std::mem::take(&mut sends_first));
             let next = result.map_err(|error| self.breaks(&error))?;
             self.events();
@@ -295,12 +318,27 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             return;
         }
         self.checked_at = now;
+        if self.writes {
+            self.check_silence(now);
+        }
         let due = |known: &Peer| {
             known.connections > 0 && known.unsent.is_empty() && now.saturating_sub(known.last_sent_at) >= PING_INTERVAL
         };
         let due: Vec<PeerId> = self.peers.iter().filter(|(_, known)| due(known)).map(|(peer, _)| *peer).collect();
         for peer in due {
             self.say(peer, &Control::Ping);
+        }
+    }
+
+    /// Hardware acknowledges for a process that stands still, but says no ping for it.
+    fn check_silence(&mut self, now: Time) {
+        let limit = self.peer_timeout.saturating_mul(2);
+        let is_silent = |known: &Peer| known.connections > 0 && now.saturating_sub(known.heard_at) > limit;
+        let silent: Vec<PeerId> =
+            self.peers.iter().filter(|(_, known)| is_silent(known)).map(|(peer, _)| *peer).collect();
+        for peer in silent {
+            self.driver.endpoint().0.close(peer);
+            self.lost(peer, CloseReason::TimedOut);
         }
     }
 
@@ -330,11 +368,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 log::say(Level::Warn, &format!("packets to {} are sent in fragments: {text}", self.named(peer)));
             }
             Event::Received { peer, stream, bytes, placed, .. } => {
-                self.peers.entry(peer).or_default();
+                let now = self.driver.datapath().now();
+                self.peers.entry(peer).or_default().heard_at = now;
                 let understood = match stream {
                     0 => Control::read(&bytes)
                         .is_some_and(|controls| controls.into_iter().all(|control| self.on_control(peer, control))),
-                    _ => self.on_piece(peer, &bytes, placed),
+                    _ => !self.writes && self.on_piece(peer, &bytes, placed),
                 };
                 if !understood {
                     self.gives_up(peer);
@@ -435,6 +474,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn fails(&mut self, peer: PeerId, failure: &Failure) {
         // Callers that receive the failure may free their memory.
         self.driver.own_unsent();
+        if self.writes {
+            self.driver.datapath().cut(peer);
+        }
         self.peers.remove(&peer);
         self.with_unsent.remove(&peer);
         let record = |error: &mut StickyError| error.record(failure);

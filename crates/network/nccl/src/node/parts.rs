@@ -3,7 +3,8 @@
 use crate::{
     abi::{Code, MAX_RECEIVES},
     ids::Id,
-    message::PostedBuffer,
+    message::{PostedBuffer, Window},
+    node::windows::Windows,
 };
 use anabranch_endpoint::{Bytes, Delivered, PathCounts};
 use anabranch_units::Time;
@@ -83,6 +84,9 @@ pub(super) struct Peer {
     pub(super) refused: u32,
     /// This rank has called it.
     pub(super) is_called: bool,
+    /// Its last message or chunk.
+    pub(super) heard_at: Time,
+    pub(super) windows: Windows,
 }
 
 /// Connections use a stream to a peer one after the other.
@@ -190,6 +194,14 @@ pub trait Memory {
     /// Returns `bytes` bytes from offset `from` on, lent or copied. The node drops all references to them before it
     /// reports their request as done, or closes their sender.
     fn lend(&self, from: u64, bytes: usize) -> Bytes;
+    /// Returns the same bytes where they are.
+    fn lend_in_place(&self, from: u64, bytes: usize) -> Bytes {
+        self.lend(from, bytes)
+    }
+    /// Returns its address, by which it was registered, if it was.
+    fn address(&self) -> u64 {
+        0
+    }
     /// Copies `bytes` to offset `to`; never more than were granted.
     fn write(&mut self, to: u64, bytes: &[u8]);
 }
@@ -256,6 +268,9 @@ pub(super) enum Request<M> {
         memory: M,
         number: u32,
         index: u32,
+        /// Memory of the receiver to write to, and the number of chunks that have been made.
+        window: Option<Window>,
+        chunks: u64,
         size: u64,
         sent: u64,
         flying: u32,
@@ -270,15 +285,15 @@ pub(super) enum Request<M> {
 }
 
 impl Sender {
-    /// Takes the first buffer of this tag from the oldest grant: number of the receive, index, bytes.
-    pub(super) fn take(&mut self, tag: i32) -> Option<(u32, u32, u64)> {
+    /// Takes the first buffer of this tag from the oldest grant, with number of the receive, and index.
+    pub(super) fn take(&mut self, tag: i32) -> Option<(u32, u32, PostedBuffer)> {
         let grant = self.grants.front_mut()?;
         let index = grant.entries.iter().position(|entry| entry.is_some_and(|entry| entry.tag == tag))?;
         let (number, entry) = (grant.number, grant.entries[index].take()?);
         if grant.entries.iter().all(Option::is_none) {
             self.grants.pop_front();
         }
-        Some((number, index as u32, entry.size))
+        Some((number, index as u32, entry))
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Places<'a, M> {
     pub(super) receivers: &'a Slots<Receiver>,
     pub(super) requests: &'a mut Slots<Request<M>>,
     pub(super) piece: u64,
+    /// Peer, notice, bytes.
+    pub(super) written: &'a mut Vec<(PeerId, u32, u64)>,
 }
 
 impl<M: Memory> Places<'_, M> {
@@ -75,6 +77,10 @@ impl<M: Memory> Placement for Places<'_, M> {
         {
             memory.write(at, bytes);
         }
+    }
+
+    fn written(&mut self, peer: u32, notice: u32, bytes: u64) {
+        self.written.push((peer, notice, bytes));
     }
 }
 

@@ -4,13 +4,14 @@ use super::{
     Node,
     parts::{Buffer, DeliveryCounters, Done, Failure, Grant, Memory, Ours, Part, Request, unknown},
     placing::Steering,
+    windows::{MAX_CHUNKS, chunk_of, notice},
 };
 use crate::{
     abi::{Code, MAX_RECEIVES, MAX_REQUESTS},
     ids::Id,
-    message::{Control, PIECE_HEADER, PieceHeader, PostedBuffer},
+    message::{Control, PIECE_HEADER, PieceHeader, PostedBuffer, Window},
 };
-use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions};
+use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions, Write};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
@@ -32,13 +33,16 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if sender.open.len() >= MAX_REQUESTS * MAX_RECEIVES {
             return Err(Failure::internal(format!("more than {} sends at once", MAX_REQUESTS * MAX_RECEIVES)));
         }
+        self.check_registered(&memory, size)?;
+        let Some(sender) = self.senders.get_mut(id) else { return Err(unknown("a sender")) };
         let mut capacity = sender.take(tag);
         if capacity.is_none() && self.idle_for() >= RESTS {
             self.work()?;
             capacity = self.senders.get_mut(id).and_then(|sender| sender.take(tag));
         }
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
-        let Some((number, index, capacity)) = capacity else { return sender.error.check().map(|()| None) };
+        let Some((number, index, posted)) = capacity else { return sender.error.check().map(|()| None) };
+        let (capacity, window) = (posted.size, posted.window);
         if size > capacity {
             let message = format!("a message of {size} B (tag {tag}) was sent to a receive of {capacity} B");
             sender.error.record(&Failure::new(Code::Usage, ""));
@@ -47,8 +51,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             self.work()?;
             return Err(Failure::new(Code::Usage, message));
         }
-        let (sent, flying, all_sent, counters) = (0, 0, false, DeliveryCounters::default());
-        let request = Request::Send { sender: id, memory, number, index, size, sent, flying, all_sent, counters };
+        if self.writes && size.div_ceil(self.piece) > MAX_CHUNKS {
+            return Err(Failure::internal(format!("{size} B are more than {MAX_CHUNKS} chunks (wire.chunk)")));
+        }
+        let (sent, chunks, flying, all_sent, counters) = (0, 0, 0, false, DeliveryCounters::default());
+        let request =
+            Request::Send { sender: id, memory, number, index, window, chunks, size, sent, flying, all_sent, counters };
         let request = self.requests.insert(request).ok_or_else(|| Failure::internal("too many requests"))?;
         if let Some(sender) = self.senders.get_mut(id) {
             sender.open.push(request);
@@ -71,11 +79,15 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             return Err(Failure::internal(format!("more than {MAX_REQUESTS} receives at once")));
         }
         let left = buffers.len();
+        for buffer in &buffers {
+            self.check_registered(&buffer.memory, buffer.size)?;
+        }
         let parts = buffers.into_iter().map(|buffer| Part { buffer, size: None, received: 0 }).collect();
         let request = self
             .requests
             .insert(Request::Receive { receiver: id, parts, left })
             .ok_or_else(|| Failure::internal("too many requests"))?;
+        let Some(receiver) = self.receivers.get_mut(id) else { return Err(unknown("a receiver")) };
         receiver.waiting.push_back(request);
         receiver.open.push(request);
         self.grant(id);
@@ -84,7 +96,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     /// Sends grants if the sender has few left or several are pending.
-    fn grant(&mut self, id: Id) {
+    pub(super) fn grant(&mut self, id: Id) {
         let Some(receiver) = self.receivers.get_mut(id) else { return };
         let known = receiver.granted.wrapping_sub(receiver.completed);
         let unknown = receiver.waiting.len() as u32 - known;
@@ -92,12 +104,26 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             return;
         }
         let (peer, connection, first) = (receiver.peer, receiver.connection, receiver.granted);
-        receiver.granted = first.wrapping_add(unknown);
         let requests: Vec<Id> = receiver.waiting.iter().skip(known as usize).copied().collect();
-        for (number, request) in requests.into_iter().enumerate() {
+        let mut number = first;
+        for request in requests {
             let Some(Request::Receive { parts, .. }) = self.requests.get_mut(request) else { continue };
-            let entries = parts.iter().map(|of| PostedBuffer { size: of.buffer.size, tag: of.buffer.tag }).collect();
-            self.say(peer, &Control::Grant { connection, number: first.wrapping_add(number as u32), entries });
+            let mut entries: Vec<PostedBuffer> = parts
+                .iter()
+                .map(|of| PostedBuffer { size: of.buffer.size, tag: of.buffer.tag, window: None })
+                .collect();
+            if self.writes && !self.open_windows(peer, request, &mut entries) {
+                let failure = Failure::internal("the rank has too many buffers of this one");
+                if let Some(receiver) = self.receivers.get_mut(id) {
+                    receiver.error.record(&failure);
+                }
+                break;
+            }
+            self.say(peer, &Control::Grant { connection, number, entries });
+            number = number.wrapping_add(1);
+        }
+        if let Some(receiver) = self.receivers.get_mut(id) {
+            receiver.granted = number;
         }
     }
 
@@ -159,27 +185,37 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.error.is_clear()) else { return false };
         let Some(peer) = self.peers.get_mut(&sender.peer) else { return false };
         while let Some(&request) = sender.queue.front() {
-            let Some(Request::Send { memory, number, index, size, sent, flying, all_sent, .. }) =
+            let Some(Request::Send { memory, number, index, window, chunks, size, sent, flying, all_sent, .. }) =
                 self.requests.get_mut(request)
             else {
                 sender.queue.pop_front();
                 continue;
             };
-            let bytes = (*size - *sent).min(max);
-            let fits = sender.flying + bytes <= MAX_FLYING && peer.flying + bytes <= self.max_held;
-            let piece = fits.then(|| {
-                let header = PieceHeader {
-                    connection: sender.connection,
-                    number: *number,
-                    index: *index,
-                    offset: *sent,
-                    size: *size,
-                };
-                // A piece that fits into one packet needs no placement.
-                let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
-                let steering = if is_packet { 0 } else { Steering::of(&header, max) };
-                let head = Bytes::copy_from_slice(&header.write());
-                (SendOptions { class: sender.class, steering, head }, memory.lend(header.offset, bytes as usize))
+            let count = size.div_ceil(max).max(1);
+            let bytes = if self.writes { chunk_of(*size, count, *chunks).1 } else { (*size - *sent).min(max) };
+            let fits =
+                sender.flying == 0 || sender.flying + bytes <= MAX_FLYING && peer.flying + bytes <= self.max_held;
+            let piece = fits.then(|| match window {
+                Some(Window { at, key, number }) => {
+                    let write = Some(Write { to: *at + *sent, key: *key, notice: notice(*number, count) });
+                    let options = SendOptions { class: sender.class, write, ..SendOptions::default() };
+                    (options, memory.lend_in_place(*sent, bytes as usize))
+                }
+                None => {
+                    let header = PieceHeader {
+                        connection: sender.connection,
+                        number: *number,
+                        index: *index,
+                        offset: *sent,
+                        size: *size,
+                    };
+                    // A piece that fits into one packet needs no placement.
+                    let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
+                    let steering = if is_packet { 0 } else { Steering::of(&header, max) };
+                    let head = Bytes::copy_from_slice(&header.write());
+                    let options = SendOptions { class: sender.class, steering, head, write: None };
+                    (options, memory.lend(header.offset, bytes as usize))
+                }
             });
             let stream = sender.channel as u32 + 1;
             let pushed = match piece {
@@ -192,7 +228,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                     peer.streams[sender.channel].flying.push_back((message, request, bytes));
                     sender.flying += bytes;
                     peer.flying += bytes;
-                    *sent += bytes;
+                    (*sent, *chunks) = (*sent + bytes, *chunks + 1);
                     *flying += 1;
                     if sent == size {
                         *all_sent = true;
@@ -236,8 +272,19 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         {
             (*flying, *all_sent) = (0, true);
             if let Some(sender) = self.senders.get(*sender) {
-                self.driver.own(sender.peer, sender.channel as u32 + 1);
+                let (peer, channel) = (sender.peer, sender.channel);
+                self.take_back(peer, channel, true);
             }
+        }
+    }
+
+    /// Makes a stream forget NCCL's memory: what is on its way is copied, or withdrawn where it is written from there.
+    pub(super) fn take_back(&mut self, peer: PeerId, channel: usize, is_flying: bool) {
+        let stream = channel as u32 + 1;
+        match self.writes {
+            true if is_flying => self.driver.datapath().revoke(peer, stream, true),
+            true => {}
+            false => self.driver.own(peer, stream),
         }
     }
 
@@ -246,7 +293,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         // A grant for a sender that was closed meanwhile is no error of the peer.
         let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return true };
         let Some(sender) = self.senders.get_mut(id) else { return true };
-        if sender.peer != peer || sender.next != number || sender.grants.len() >= MAX_REQUESTS {
+        let has_windows = entries.iter().all(|entry| entry.window.is_some() == self.writes);
+        if sender.peer != peer || sender.next != number || sender.grants.len() >= MAX_REQUESTS || !has_windows {
             return false;
         }
         sender.next = number.wrapping_add(1);

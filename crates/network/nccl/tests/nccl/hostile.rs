@@ -43,7 +43,7 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
         let body = draws.below(1500).min(number(draws)) as usize;
         [&header.write()[..], &vec![1; body]].concat()
     } else {
-        let entry = |draws: &mut Stream| PostedBuffer { size: number(draws), tag: number(draws) as i32 };
+        let entry = |draws: &mut Stream| PostedBuffer { size: number(draws), tag: number(draws) as i32, window: None };
         let entries = (0..1 + draws.below(8)).map(|_| entry(draws)).collect();
         let end = if draws.chance(1, 2) { End::Sender } else { End::Receiver };
         let said = match draws.below(8) {
@@ -225,7 +225,7 @@ fn a_refused_rank_states_no_round_trip() {
                 Packet::Welcome { greeting, .. } => {
                     ours = greeting.connection;
                     let data = header::Data {
-                        payload: connect.len() as u16,
+                        payload: connect.len() as u32,
                         length: connect.len() as u64,
                         transmission: 1,
                         ack_request: true,
@@ -251,7 +251,7 @@ fn a_refused_rank_states_no_round_trip() {
         }
         for head in &replies {
             let to = To::Peer(peer);
-            path.send(&[Outbound { to, label: 0, ecn: false, class: 0, head, payload: &[] }]).unwrap();
+            path.send(&[Outbound { to, label: 0, ecn: false, class: 0, head, payload: &[], write: None }]).unwrap();
         }
     }
     let (base, noise) = node.driver().endpoint().0.round_trip(0).expect("an open stream");

@@ -1,7 +1,7 @@
 //! A connection is a queue of messages beside a queue of buffers, regardless of faults and slow peers. A model of the
 //! two queues predicts the outcome of random posts, tests and closes of two ranks.
 
-use crate::common::{Pair, Shared, settings};
+use crate::common::{self, Pair, Shared, reliable, settings};
 use anabranch_endpoint::header::Protection;
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
@@ -104,7 +104,7 @@ impl Connection {
         if draws.chance(1, 2) {
             if self.posted < self.receives.len() && self.receiving.len() < 32 {
                 let memory: Vec<Shared> =
-                    self.receives[self.posted].iter().map(|(size, _)| Shared::of(vec![0xee; *size])).collect();
+                    self.receives[self.posted].iter().map(|(size, _)| Shared::of(vec![0xee; *size]).open()).collect();
                 let buffers = memory.iter().zip(&self.receives[self.posted]).map(|(memory, (size, tag))| Buffer {
                     memory: memory.clone(),
                     size: *size as u64,
@@ -126,6 +126,7 @@ impl Connection {
         }
         let Some((number, _, memory)) = self.receiving.remove(at) else { return Ok(()) };
         self.received += 1;
+        memory.iter().for_each(Shared::close);
         for message in self.messages.iter().filter(|message| message.buffer.0 == number) {
             let index = message.buffer.1;
             let got = memory[index].bytes();
@@ -178,7 +179,7 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     let mtu = [500, 1400, 4000][draws.below(3) as usize];
     let of = [settings(2 * seed, mtu, labels), settings(2 * seed + 1, mtu, labels)];
     let usual = link(&mut draws);
-    let mut pair = if authenticates {
+    let pair = if authenticates {
         let protection = |bit: u64| if seed & bit == 0 { Protection::Control } else { Protection::All };
         Pair::authenticated(seed, &usual, of, [protection(1), protection(2)])
     } else {
@@ -188,6 +189,11 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
         pair.network.set(0, 1, label, link(&mut draws));
         pair.network.set(1, 0, label, link(&mut draws));
     }
+    run(pair, draws)
+}
+
+/// Runs drawn connections of a pair to their end.
+fn run(mut pair: Pair, mut draws: Stream) -> Result<(), String> {
     let mut connections = Vec::new();
     for _ in 0..1 + draws.below(4) {
         let from = draws.below(2) as usize;
@@ -233,6 +239,22 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Runs one seed over reliable queue pairs, whose failures, late and repeated reports are losses, late packets and duplicates.
+fn try_reliable(seed: u64) -> Result<(), String> {
+    let mut draws = Stream::keyed(seed, 0, "two queues");
+    let labels = [1, 2, 8][draws.below(3) as usize];
+    let (chunk, span) = ([1000, 10_000, 300_000][draws.below(3) as usize], [1, 4, 64][draws.below(3) as usize]);
+    let usual = Link { queue: u64::MAX, ..link(&mut draws) };
+    let of = [0, 1].map(|host| reliable(2 * seed + host, chunk, labels, span));
+    let pair = Pair::new(seed, &usual, of);
+    pair.network.make_reliable(common::write);
+    for label in 0..labels {
+        pair.network.set(0, 1, label, Link { queue: u64::MAX, ..link(&mut draws) });
+        pair.network.set(1, 0, label, Link { queue: u64::MAX, ..link(&mut draws) });
+    }
+    run(pair, draws)
+}
+
 fn try_all(seeds: std::ops::Range<u64>, damage: u32, authenticates: bool) {
     anabranch_testkit::try_seeds(seeds, |seed| try_seed(seed, damage, authenticates));
 }
@@ -255,9 +277,20 @@ fn ranks_authenticate_each_other() {
 }
 
 #[test]
+fn reliable_queue_pairs_write_each_byte_once() {
+    anabranch_testkit::try_seeds(0..60, try_reliable);
+}
+
+#[test]
 #[ignore = "takes minutes"]
 fn three_thousand_seeds() {
     try_all(0..3_000, 0, false);
     try_all(0..1_000, 20_000, false);
     try_all(0..1_000, 0, true);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn three_thousand_reliable_seeds() {
+    anabranch_testkit::try_seeds(0..3_000, try_reliable);
 }

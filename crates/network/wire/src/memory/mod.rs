@@ -5,14 +5,15 @@ mod link;
 
 pub use link::{Counted, Link, Share};
 
-use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, To, WireError};
+use crate::{Abilities, Datapath, Driver, Inbound, Kind, Label, Outbound, PeerId, Region, To, WireError};
+use anabranch_endpoint::{Write, header};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use link::{Delivery, LinkState};
 use std::{
     cell::RefCell,
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, VecDeque},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
     net::SocketAddr,
     rc::Rc,
 };
@@ -23,7 +24,25 @@ struct Datagram {
     label: Label,
     at: Time,
     ecn: bool,
+    kind: Kind,
     bytes: Vec<u8>,
+    /// Written to memory instead, with this stream's number.
+    write: Option<(Write, u32)>,
+}
+
+/// What a reliable network writes to memory of its hosts: address, key, bytes.
+type Sink = Box<dyn FnMut(u64, u32, &[u8])>;
+
+struct Reliable {
+    sink: Sink,
+    /// Host, peer, and stream whose writes are not wanted.
+    revoked: BTreeSet<(u32, PeerId, u32)>,
+}
+
+impl std::fmt::Debug for Reliable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reliable").field("revoked", &self.revoked).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -40,6 +59,8 @@ struct World {
     in_flight: BTreeMap<u64, Datagram>,
     sent: u64,
     hosts: Vec<Host>,
+    /// `None`: losses are not reported.
+    reliable: Option<Reliable>,
 }
 
 #[derive(Debug)]
@@ -66,7 +87,14 @@ impl Memory {
             in_flight: BTreeMap::new(),
             sent: 0,
             hosts: Vec::new(),
+            reliable: None,
         })))
+    }
+
+    /// Makes it a network of reliable queue pairs, which report what has become of each datagram: a lost one as its queue pair fails,
+    /// a duplicate as a repeated report. `sink` receives writes: address, key, bytes.
+    pub fn make_reliable(&self, sink: impl FnMut(u64, u32, &[u8]) + 'static) {
+        self.0.borrow_mut().reliable = Some(Reliable { sink: Box::new(sink), revoked: BTreeSet::new() });
     }
 
     /// Adds a host with this address.
@@ -135,6 +163,9 @@ impl World {
         {
             self.arrivals.pop();
             if let Some(datagram) = self.in_flight.remove(&number) {
+                if let (Some((write, _)), Some(reliable)) = (datagram.write, &mut self.reliable) {
+                    (reliable.sink)(write.to, write.key, &datagram.bytes);
+                }
                 self.hosts[to as usize].arrived.push_back(datagram);
             }
         }
@@ -152,18 +183,70 @@ impl World {
                 None => return Ok(()),
             },
         };
+        if self.reliable.is_some() {
+            self.send_reliably(from, to, outbound);
+            return Ok(());
+        }
         let now = self.now;
         let deliveries = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
         for delivery in deliveries.into_iter().flatten() {
             let Delivery { at, ecn, kept } = delivery;
             let mut bytes: Vec<u8> = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
             self.link(from, to, outbound.label).damage(&mut bytes);
-            let datagram = Datagram { from, label: outbound.label, at, ecn, bytes };
-            self.in_flight.insert(self.sent, datagram);
-            self.arrivals.push(Reverse((at, self.sent, to)));
-            self.sent += 1;
+            let (label, kind) = (outbound.label, Kind::Datagram);
+            self.deliver(to, Datagram { from, label, at, ecn, kind, bytes, write: None });
         }
         Ok(())
+    }
+
+    fn deliver(&mut self, to: u32, datagram: Datagram) {
+        self.arrivals.push(Reverse((datagram.at, self.sent, to)));
+        self.in_flight.insert(self.sent, datagram);
+        self.sent += 1;
+    }
+
+    fn send_reliably(&mut self, from: u32, to: u32, outbound: &Outbound<'_>) {
+        let (now, label, head) = (self.now, outbound.label, outbound.head);
+        let name = head[..head.len().min(header::DATA_HEADER)].to_vec();
+        let stream = name.get(12..16).map_or(0, |stream| u32::from_be_bytes(stream.try_into().unwrap_or_default()));
+        let report = |at, arrived| {
+            let (kind, bytes) = (Kind::Completed { arrived }, name.clone());
+            Datagram { from: to, label, at, ecn: false, kind, bytes, write: None }
+        };
+        let peer = self.hosts[from as usize].peers.iter().position(|peer| *peer == Some(to)).unwrap_or(0) as PeerId;
+        let is_revoked = self.reliable.as_ref().is_some_and(|of| of.revoked.contains(&(from, peer, stream)));
+        if is_revoked && outbound.write.is_some() {
+            return self.deliver(from, report(now, true));
+        }
+        let back = self.usual.delay.max(Time::from_us(1));
+        let [first, second] = self.link(from, to, label).send(now, outbound.size(), false);
+        let Some(Delivery { at, .. }) = first else { return self.deliver(from, report(now + back * 10, false)) };
+        if !header::is_probe(head) {
+            let (kind, bytes) = match outbound.write {
+                Some(write) => {
+                    let bytes = outbound.payload.len() as u64;
+                    (Kind::Written { notice: write.notice, bytes }, outbound.payload.to_vec())
+                }
+                None => (Kind::Datagram, [head, outbound.payload].concat()),
+            };
+            let write = outbound.write.map(|write| (write, stream));
+            self.deliver(to, Datagram { from, label, at, ecn: false, kind, bytes, write });
+        }
+        self.deliver(from, report(at + back, true));
+        if let Some(again) = second {
+            self.deliver(from, report(again.at + back * 2, true));
+        }
+    }
+
+    /// Withdraws writes under way between two hosts that are of a stream, or all.
+    fn withdraw(&mut self, from: u32, to: u32, stream: Option<u32>) {
+        let World { in_flight, arrivals, .. } = self;
+        let numbers: BTreeSet<u64> =
+            arrivals.iter().filter(|Reverse((.., host))| *host == to).map(|Reverse((_, number, _))| *number).collect();
+        in_flight.retain(|number, datagram| {
+            let is_it = datagram.write.is_some_and(|(_, of)| stream.is_none_or(|stream| stream == of));
+            !(is_it && datagram.from == from && numbers.contains(number))
+        });
     }
 
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
@@ -206,6 +289,34 @@ impl Datapath for MemoryPath {
         Some(world.hosts[other as usize].at)
     }
 
+    fn register(&mut self, _region: Region) -> Result<bool, WireError> {
+        Ok(self.world.borrow().reliable.is_some())
+    }
+
+    fn key(&self, at: u64, _bytes: u64) -> Option<u32> {
+        self.world.borrow().reliable.as_ref().map(|_| at as u32)
+    }
+
+    fn revoke(&mut self, peer: PeerId, stream: u32, revoked: bool) {
+        let mut world = self.world.borrow_mut();
+        let to = world.hosts[self.host as usize].peers.get(peer as usize).copied().flatten();
+        let (Some(reliable), Some(to)) = (&mut world.reliable, to) else { return };
+        if revoked {
+            reliable.revoked.insert((self.host, peer, stream));
+            world.withdraw(self.host, to, Some(stream));
+        } else {
+            reliable.revoked.remove(&(self.host, peer, stream));
+        }
+    }
+
+    fn cut(&mut self, peer: PeerId) {
+        let mut world = self.world.borrow_mut();
+        if let Some(to) = world.hosts[self.host as usize].peers.get(peer as usize).copied().flatten() {
+            world.withdraw(self.host, to, None);
+            world.withdraw(to, self.host, None);
+        }
+    }
+
     fn release(&mut self, peer: PeerId) {
         let mut world = self.world.borrow_mut();
         if let Some(slot) = world.hosts[self.host as usize].peers.get_mut(peer as usize) {
@@ -226,13 +337,17 @@ impl Datapath for MemoryPath {
             let (datagram, peer, from) = {
                 let mut world = self.world.borrow_mut();
                 let Some(datagram) = world.hosts[self.host as usize].arrived.pop_front() else { return Ok(received) };
+                if world.reliable.is_some() {
+                    world.peer_of(self.host, datagram.from);
+                }
                 let peers = &world.hosts[self.host as usize].peers;
                 let peer = peers.iter().position(|peer| *peer == Some(datagram.from)).map(|peer| peer as PeerId);
-                let from = Some(world.hosts[datagram.from as usize].at.into());
+                let from = world.hosts[datagram.from as usize].at.into();
+                let from = world.reliable.is_none().then_some(from);
                 (datagram, peer, from)
             };
-            let Datagram { label, at, ecn, bytes, .. } = &datagram;
-            take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, bytes });
+            let Datagram { label, at, ecn, kind, bytes, .. } = &datagram;
+            take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, kind: *kind, bytes });
         }
         Ok(max)
     }

@@ -7,6 +7,7 @@ use anabranch_units::Time;
 use std::{collections::VecDeque, net::SocketAddr};
 
 const PIECE: usize = 1 << 20;
+const LARGE: u64 = 1 << 16;
 /// Unacknowledged pieces.
 const PIECES: usize = 16;
 const STREAM: u32 = 0;
@@ -335,7 +336,9 @@ impl<D: Datapath> Sender<'_, D> {
     /// Returns `true` if something was queued.
     fn push(&mut self) -> Result<bool, TransferError> {
         let (endpoint, now) = self.driver.endpoint();
-        let max = (PIECE as u64).min(endpoint.settings().max_message - 1);
+        let (mtu, max) = (endpoint.settings().mtu(), endpoint.settings().max_message);
+        // Whole chunks, where they are large.
+        let max = if mtu >= LARGE { (PIECE as u64 / mtu).max(1) * mtu } else { PIECE as u64 + 1 }.min(max) - 1;
         let mut queued = false;
         while self.summary.is_none() && self.pieces.len() < PIECES {
             let message = self.waiting.take().unwrap_or_else(|| {

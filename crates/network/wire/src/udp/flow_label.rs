@@ -27,7 +27,8 @@ pub(super) fn is_chosen(socket: &UdpSocket) -> io::Result<()> {
 pub(super) fn check() -> io::Result<()> {
     let Ok(socket) = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)) else { return Ok(()) };
     let at: SocketAddr = socket.local_addr()?;
-    let one = Outbound { to: To::Address(at.into()), label: 0, ecn: false, class: 0, head: &[0], payload: &[] };
+    let one =
+        Outbound { to: To::Address(at.into()), label: 0, ecn: false, class: 0, head: &[0], payload: &[], write: None };
     send::send(&socket, at, &[one], 0, None, Some(1))
 }
 
@@ -57,8 +58,15 @@ mod tests {
         for (label, (flow_label, port)) in values.into_iter().enumerate() {
             let socket = &to.sockets[label].0;
             setsockopt(socket, ReceivesFlowLabels, &true).unwrap();
-            let one =
-                Outbound { to: To::Peer(peer), label: label as u32, ecn: true, class: 184, head: &bytes, payload: &[] };
+            let one = Outbound {
+                to: To::Peer(peer),
+                label: label as u32,
+                ecn: true,
+                class: 184,
+                head: &bytes,
+                payload: &[],
+                write: None,
+            };
             assert_eq!(from.send(&[one; 2]).unwrap(), 2);
             let (mut buffer, mut message) = ([0; 3000], nix::cmsg_space!([u8; 512]));
             let mut places = [IoSliceMut::new(&mut buffer)];

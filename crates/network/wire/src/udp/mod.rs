@@ -16,7 +16,7 @@ mod send;
 #[cfg(test)]
 mod spread;
 
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Source, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, Source, To, WireError};
 #[cfg(target_os = "linux")]
 use crate::{
     Carried,
@@ -660,7 +660,7 @@ impl Datapath for UdpPath {
                 let from = Some(Source { at: meta.addr, local, reply_of });
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                    take(Inbound { peer, from, label, at, ecn, bytes });
+                    take(Inbound { peer, from, label, at, ecn, kind: Kind::Datagram, bytes });
                     received += 1;
                 }
             }
@@ -694,7 +694,7 @@ mod tests {
         let full: &'static [u8] = (0..1200).map(|at| (at % 251) as u8).collect::<Vec<_>>().leak();
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
-            Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload }
+            Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload, write: None }
         };
         // Runs of three and two, and a single datagram.
         let short = &full[..100];
@@ -740,7 +740,8 @@ mod tests {
         setsockopt(&to, IpRecvTos, &true).unwrap();
         let peer = from.peer(to.local_addr().unwrap(), &[0]).unwrap();
         let bytes = vec![7u8; 1200];
-        let outbound = |ecn| Outbound { to: To::Peer(peer), label: 0, ecn, class: 187, head: &bytes, payload: &[] };
+        let outbound =
+            |ecn| Outbound { to: To::Peer(peer), label: 0, ecn, class: 187, head: &bytes, payload: &[], write: None };
         for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
             assert_eq!(from.send(&batch).unwrap(), 2);
             for _ in 0..2 {
@@ -770,8 +771,15 @@ mod tests {
         let (mut found, mut received) = (None, 0);
         while (found.is_none() || received < 2) && Instant::now() < limit {
             found = found.or(trace.poll().unwrap());
-            let outbound =
-                |label| Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: &bytes, payload: &[] };
+            let outbound = |label| Outbound {
+                to: To::Peer(peer),
+                label,
+                ecn: false,
+                class: 0,
+                head: &bytes,
+                payload: &[],
+                write: None,
+            };
             assert_eq!(a.send(&[outbound(0), outbound(1)]).unwrap(), 2);
             a.receive(8, &mut |_| panic!("nothing is sent here")).unwrap();
             b.receive(64, &mut |_| received += 1).unwrap();
@@ -809,7 +817,7 @@ mod tests {
                     true => To::Peer(peer.expect("a peer")),
                     false => To::Address(from),
                 };
-                let reply = Outbound { to, label: 1, ecn: true, class: 0, head: &[7; 100], payload: &[] };
+                let reply = Outbound { to, label: 1, ecn: true, class: 0, head: &[7; 100], payload: &[], write: None };
                 assert_eq!(server.send(&[reply; 3]).unwrap(), 3);
                 for _ in 0..3 {
                     assert_eq!(client.recv_from(&mut [0; 200]).unwrap(), (100, at), "{wildcard} {called} {is_peer}");

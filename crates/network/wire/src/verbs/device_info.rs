@@ -1,7 +1,6 @@
 use super::{
-    gid,
-    sys::{Device, Service},
-    uc,
+    VerbsSettings, gid, pairs,
+    sys::{Device, Domain},
 };
 use crate::WireError;
 use std::{fs, net::IpAddr, path::Path};
@@ -38,20 +37,22 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Checks that packets with `labels` labels may leave a device by an address, and returns its description.
+/// Checks that packets with `labels` labels may leave a device by an address over unreliable queue pairs, or over reliable ones
+/// with a chunk of so many bytes, and returns its description.
 ///
 /// # Errors
 /// Fails if libibverbs, the device or its RoCEv2 address is missing, if its port is no active Ethernet port, or if
 /// memory for a peer cannot be registered.
-pub fn query_device(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
+pub fn query_device(name: &str, at: IpAddr, labels: u32, is_reliable: bool) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
     let index = gid::choose(&name, None, Some(at))?;
-    let device = Device::open(&name, index, 4096, 16, Service::Unreliable)?;
-    device.gid()?;
+    let domain = Domain::open(&name)?;
+    domain.gid(index)?;
     // 1 for 256 B to 5 for 4096 B.
-    let mtu: u64 = 128 << device.mtu()?;
-    drop(device);
-    Device::open(&name, index, uc::memory(labels, mtu as usize), 16, Service::Unreliable)?;
+    let mtu: u64 = 128 << domain.mtu()?;
+    let settings = VerbsSettings { is_reliable, ..VerbsSettings::default() };
+    let bytes = pairs::capacity(is_reliable, labels, mtu as u32, 0).bytes;
+    Device::new(&domain, index, bytes, 16, settings.reliable())?;
     let folder = gid::folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let guid = u64::from_str_radix(&read("node_guid").trim().replace(':', ""), 16).unwrap_or(0);

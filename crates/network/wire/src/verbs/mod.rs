@@ -1,30 +1,24 @@
 //! RDMA verbs of any device that libibverbs supports, Soft-RoCE included (docs/reference/verbs.md).
 //!
-//! Reliable (RC) queue pairs carry chunks ([`VerbsPath`], [`send`], [`serve`]), unreliable (UC) ones carry datagrams
-//! ([`UcPath`]). The endpoints connect their queue pairs over TCP.
+//! The endpoints connect their queue pairs, reliable (RC) or unreliable (UC) ones, over TCP ([`VerbsPath`]).
 
 mod abi;
 mod control;
 mod device_info;
 mod gid;
-mod path;
-mod send;
-mod serve;
+mod library;
+mod pairs;
 mod sys;
-mod uc;
 
 #[doc(hidden)]
 pub use control::fuzz;
 pub use device_info::{RdmaDevice, of_interface, query_device};
-pub use path::VerbsPath;
-pub use send::{VerbsSent, send};
-pub use serve::{Served, serve};
-pub use uc::{UC_OVERHEAD, UcPath};
+pub use pairs::{Dimensions, OVERHEAD, VerbsPath};
+pub use sys::Region;
 
 use crate::{Label, WireError};
 use anabranch_units::Time;
 use std::time::{Duration, Instant};
-use sys::Service;
 
 /// Settings of a verbs connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +27,10 @@ pub struct VerbsSettings {
     pub device: Option<String>,
     /// Index in the GID table; `None`: that of the RoCEv2 address that the control connection uses.
     pub gid_index: Option<u8>,
-    /// Maximum outstanding chunks and probes of a queue pair.
-    pub depth: u32,
+    /// RC: hardware acknowledges and retransmits. Otherwise UC.
+    pub is_reliable: bool,
+    /// Maximum reliable queue pairs to a peer: with more labels, idle ones are relabelled.
+    pub queue_pairs: u32,
     /// Acknowledgement timeout of the hardware: 4.096 us times two to the power of this, 31 at most.
     pub timeout: u8,
     /// Retransmissions by the hardware, 7 at most; Soft-RoCE takes 7 as "unlimited".
@@ -46,12 +42,13 @@ pub struct VerbsSettings {
 }
 
 impl Default for VerbsSettings {
-    /// Returns the only device, sixteen chunks per queue pair, and a timeout of 268 ms with six retransmissions.
+    /// Returns the only device, unreliable queue pairs, and of reliable ones eight, a timeout of 268 ms and six retransmissions.
     fn default() -> Self {
         VerbsSettings {
             device: None,
             gid_index: None,
-            depth: 16,
+            is_reliable: false,
+            queue_pairs: 8,
             timeout: 16,
             retries: 6,
             peer_timeout: Duration::from_secs(10),
@@ -61,19 +58,14 @@ impl Default for VerbsSettings {
 }
 
 impl VerbsSettings {
-    fn reliable(&self) -> Service {
-        Service::Reliable { timeout: self.timeout, retries: self.retries }
+    /// Timeout and retransmissions of reliable queue pairs.
+    fn reliable(&self) -> Option<(u8, u8)> {
+        self.is_reliable.then_some((self.timeout, self.retries))
     }
 }
 
-/// Per queue pair of a receiver.
-const RECEIVES: u32 = 64;
-const COMPLETIONS: u32 = 4096;
-/// Maximum queue pairs of a connection: their receives fit the completion queue.
-pub const MAX_QUEUES: u32 = COMPLETIONS / RECEIVES;
-
-/// Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
-const MAX_LABEL: Label = 0xf_ffff;
+/// Maximum reliable queue pairs to a peer.
+pub const MAX_QUEUES: u32 = 64;
 
 /// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from
 /// 49,152 on.
@@ -91,14 +83,8 @@ pub fn port_pairs(flow_labels: impl IntoIterator<Item = Label>) -> Vec<(u16, u16
     flow_labels.into_iter().map(|label| (source_port(label), ROCE_PORT)).collect()
 }
 
-fn check_label(label: Label) -> Result<(), WireError> {
-    // Without a flow label the kernel derives one from the numbers of the queue pairs.
-    let may = (1..=MAX_LABEL).contains(&label);
-    may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MAX_LABEL}")))
-}
-
 fn device(name: Option<&str>) -> Result<String, WireError> {
-    let there = sys::devices()?;
+    let there = library::devices()?;
     let list = || there.join(", ");
     match (name, &there[..]) {
         (_, []) => Err(WireError::Verbs(
@@ -137,12 +123,6 @@ mod tests {
         }
         let different: std::collections::BTreeSet<u16> = (1..=16_383).map(source_port).collect();
         assert_eq!(different.len(), 16_383, "no two of the first 16,383 labels share a port");
-    }
-
-    #[test]
-    fn labels_have_twenty_bits() {
-        assert!(check_label(0).is_err() && check_label(MAX_LABEL + 1).is_err());
-        assert!(check_label(1).is_ok() && check_label(MAX_LABEL).is_ok());
     }
 
     #[test]

@@ -1,27 +1,28 @@
-//! libibverbs, loaded on first use (rdma-core, ABI `IBVERBS_1.1`), and an open device. All unsafe code of this crate is here.
+//! An open device (rdma-core, ABI `IBVERBS_1.1`). All unsafe code of this crate is here and in `library`.
 //! Inline functions of the header (`ibv_poll_cq`, `ibv_post_send`, ...) are called through the table of the open device.
 
 #![allow(unsafe_code)]
 
-use super::abi::{
-    AhAttr, Channel, Context, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr, Sge, Wc,
+use super::{
+    abi::{
+        AhAttr, Channel, Context, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr,
+        Sge, Wc,
+    },
+    library::{Functions, Mlx5, find_device},
 };
 use crate::WireError;
-use libloading::Library;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
 };
 use std::{
-    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    ffi::{CStr, c_int, c_uint, c_void},
     io,
     os::fd::BorrowedFd,
     ptr,
-    sync::OnceLock,
+    sync::Arc,
     time::Duration,
 };
-
-const LIBRARY: &str = "libibverbs.so.1";
 
 const RC: c_uint = 2;
 const UC: c_uint = 3;
@@ -42,6 +43,7 @@ const INIT: c_uint = 1;
 const RTR: c_uint = 2;
 const RTS: c_uint = 3;
 const SQD: c_uint = 4;
+const ERR: c_uint = 6;
 
 mod mask {
     use super::c_int;
@@ -63,53 +65,6 @@ mod mask {
     pub(super) const DEST_QPN: c_int = 1 << 20;
 }
 
-macro_rules! functions {
-    ($($name:ident: $type:ty,)*) => {
-        /// By their names without `ibv_`.
-        struct Functions {
-            $($name: $type,)*
-            /// Stays loaded while its functions are used.
-            _library: Library,
-        }
-
-        impl Functions {
-            /// # Safety
-            /// The signatures are those of the library's header.
-            unsafe fn of(library: Library) -> Result<Self, libloading::Error> {
-                $(
-                    // SAFETY: the caller's.
-                    let $name = *unsafe { library.get::<$type>(concat!("ibv_", stringify!($name), "\0").as_bytes()) }?;
-                )*
-                Ok(Functions { $($name,)* _library: library })
-            }
-        }
-    };
-}
-
-functions! {
-    get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut Opaque,
-    free_device_list: unsafe extern "C" fn(*mut *mut Opaque),
-    get_device_name: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
-    open_device: unsafe extern "C" fn(*mut Opaque) -> *mut Context,
-    close_device: unsafe extern "C" fn(*mut Context) -> c_int,
-    query_port: unsafe extern "C" fn(*mut Context, u8, *mut PortAttr) -> c_int,
-    query_gid: unsafe extern "C" fn(*mut Context, u8, c_int, *mut [u64; 2]) -> c_int,
-    alloc_pd: unsafe extern "C" fn(*mut Context) -> *mut Opaque,
-    dealloc_pd: unsafe extern "C" fn(*mut Opaque) -> c_int,
-    reg_mr: unsafe extern "C" fn(*mut Opaque, *mut c_void, usize, c_int) -> *mut Mr,
-    dereg_mr: unsafe extern "C" fn(*mut Mr) -> c_int,
-    create_comp_channel: unsafe extern "C" fn(*mut Context) -> *mut Channel,
-    destroy_comp_channel: unsafe extern "C" fn(*mut Channel) -> c_int,
-    create_cq: unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut Channel, c_int) -> *mut Opaque,
-    destroy_cq: unsafe extern "C" fn(*mut Opaque) -> c_int,
-    get_cq_event: unsafe extern "C" fn(*mut Channel, *mut *mut Opaque, *mut *mut c_void) -> c_int,
-    ack_cq_events: unsafe extern "C" fn(*mut Opaque, c_uint),
-    create_qp: unsafe extern "C" fn(*mut Opaque, *mut QpInitAttr) -> *mut Qp,
-    modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
-    destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
-    wc_status_str: unsafe extern "C" fn(c_uint) -> *const c_char,
-}
-
 fn failed(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
@@ -123,76 +78,6 @@ fn check(what: &str, returned: c_int) -> Result<(), WireError> {
 
 fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
     if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
-}
-
-/// Never unloaded: its drivers may have threads of their own.
-static LOADED: OnceLock<Functions> = OnceLock::new();
-
-impl Functions {
-    fn load() -> Result<&'static Self, WireError> {
-        if let Some(functions) = LOADED.get() {
-            return Ok(functions);
-        }
-        // SAFETY: loading libibverbs has no harmful effects, and the signatures are those of its header.
-        let loaded = || unsafe { Functions::of(Library::new(LIBRARY)?) };
-        let functions = loaded().map_err(|error| {
-            WireError::Verbs(format!(
-                "RDMA verbs need {LIBRARY} (Debian packages libibverbs1 and ibverbs-providers): {error}"
-            ))
-        })?;
-        Ok(LOADED.get_or_init(|| functions))
-    }
-}
-
-const MLX5: &str = "libmlx5.so.1";
-
-/// NVIDIA's driver can change the source port of a connected queue pair, regardless of outstanding requests.
-struct Mlx5 {
-    is_supported: unsafe extern "C" fn(*mut Opaque) -> bool,
-    modify_qp_udp_sport: unsafe extern "C" fn(*mut Qp, u16) -> c_int,
-    _library: Library,
-}
-
-static LOADED_MLX5: OnceLock<Option<Mlx5>> = OnceLock::new();
-
-impl Mlx5 {
-    /// `None`: not installed, or older than rdma-core 34.
-    fn load() -> Option<&'static Self> {
-        // SAFETY: libibverbs loads it as well, and the signatures are those of its header `infiniband/mlx5dv.h`.
-        let loaded = || unsafe {
-            let library = Library::new(MLX5)?;
-            Ok::<_, libloading::Error>(Mlx5 {
-                is_supported: *library.get(b"mlx5dv_is_supported\0")?,
-                modify_qp_udp_sport: *library.get(b"mlx5dv_modify_qp_udp_sport\0")?,
-                _library: library,
-            })
-        };
-        LOADED_MLX5.get_or_init(|| loaded().ok()).as_ref()
-    }
-}
-
-/// Calls `body` with each device and its name until it returns a value.
-fn find_device<T>(functions: &Functions, mut body: impl FnMut(*mut Opaque, &CStr) -> Option<T>) -> Option<T> {
-    // SAFETY: the list is read up to its null, and freed once.
-    unsafe {
-        let list = (functions.get_device_list)(ptr::null_mut());
-        if list.is_null() {
-            return None;
-        }
-        let mut all = (0..).map(|at| *list.add(at)).take_while(|device| !device.is_null());
-        let found = all.find_map(|device| body(device, CStr::from_ptr((functions.get_device_name)(device))));
-        (functions.free_device_list)(list);
-        found
-    }
-}
-
-pub(super) fn devices() -> Result<Vec<String>, WireError> {
-    let mut names = Vec::new();
-    find_device(Functions::load()?, |_, name| {
-        names.push(name.to_string_lossy().into_owned());
-        None::<()>
-    });
-    Ok(names)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,16 +99,8 @@ pub(super) struct Remote {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Service {
-    /// RC: hardware acknowledges writes and retransmits losses. The timeout is 4.096 us times two to the power of this.
-    Reliable { timeout: u8, retries: u8 },
-    /// UC: messages without acknowledgement.
-    Unreliable,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Post {
-    /// RDMA write to an address of the peer, with the remote key and optional immediate data.
+    /// RDMA write to an address of the peer, with the remote key and optional immediate data, which takes a receive.
     Write { to: u64, key: u32, notice: Option<u32> },
     /// Requires a posted receive at the peer.
     Message,
@@ -236,12 +113,12 @@ const RECEIVE: u64 = 1 << 63;
 pub(super) enum WorkCompletion {
     /// The operation completed, or failed with this error number.
     Sent { qpn: u32, number: u64, error: Option<u32> },
-    /// A write with a notice has arrived.
-    Arrived { qpn: u32, notice: u32 },
+    /// A write with a notice has arrived, and taken the receive of this number.
+    Arrived { qpn: u32, number: u64, notice: u32, bytes: u32 },
     /// In the memory of the receive of this number.
     Received { qpn: u32, number: u64, bytes: u32 },
-    /// The queue pair of a receive was reset or has failed.
-    Withdrawn,
+    /// The queue pair of a receive has failed.
+    Withdrawn { qpn: u32 },
 }
 
 /// Memory of hardware, on pages that a forked process does not inherit, so that both keep using the same pages.
@@ -274,72 +151,61 @@ impl Drop for Memory {
     }
 }
 
-/// Its queue pairs are identified by index.
-pub(super) struct Device {
+/// Memory of the owner that hardware may read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    pub(super) at: u64,
+    pub(super) bytes: u64,
+}
+
+impl Region {
+    /// # Safety
+    /// The memory may be read and written by anyone until its registration ends ([`crate::Datapath::deregister`]).
+    pub unsafe fn new(at: *mut u8, bytes: usize) -> Self {
+        Region { at: at as u64, bytes: bytes as u64 }
+    }
+}
+
+/// An open device with its protection domain.
+pub(super) struct Domain {
     functions: &'static Functions,
     context: *mut Context,
     pd: *mut Opaque,
-    channel: *mut Channel,
-    cq: *mut Opaque,
-    mr: *mut Mr,
-    queues: Vec<*mut Qp>,
-    memory: Memory,
-    gid_index: u8,
-    service: Service,
     mlx5: Option<&'static Mlx5>,
 }
 
-// SAFETY: libibverbs lets any thread use objects of another, and the owner has exclusive access to the device.
-unsafe impl Send for Device {}
+// SAFETY: libibverbs lets any thread use objects of another, also at the same time.
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
 
-impl Device {
-    pub(super) fn open(
-        name: &str,
-        gid_index: u8,
-        memory: usize,
-        completions: u32,
-        service: Service,
-    ) -> Result<Self, WireError> {
-        let (functions, memory) = (Functions::load()?, Memory::new(memory)?);
+impl Domain {
+    pub(super) fn open(name: &str) -> Result<Arc<Self>, WireError> {
+        let functions = Functions::load()?;
         // If a step fails, `drop` releases the objects created so far.
-        let mut device = Device {
-            functions,
-            context: ptr::null_mut(),
-            pd: ptr::null_mut(),
-            channel: ptr::null_mut(),
-            cq: ptr::null_mut(),
-            mr: ptr::null_mut(),
-            queues: Vec::new(),
-            memory,
-            gid_index,
-            service,
-            mlx5: None,
-        };
-        let f = functions;
+        let mut domain = Domain { functions, context: ptr::null_mut(), pd: ptr::null_mut(), mlx5: None };
         // SAFETY: each pointer is checked before it is used.
         unsafe {
             let what = format!("opening the RDMA device {name}");
-            let opened = find_device(f, |found, of| {
-                (of.to_bytes() == name.as_bytes()).then(|| there(&what, (f.open_device)(found)))
+            let opened = find_device(functions, |found, of| {
+                (of.to_bytes() == name.as_bytes()).then(|| there(&what, (functions.open_device)(found)))
             });
-            device.context = opened.unwrap_or_else(|| there(&what, ptr::null_mut()))?;
-            device.mlx5 = Mlx5::load().filter(|mlx5| (mlx5.is_supported)((*device.context).device));
-            device.pd = there("a protection domain", (f.alloc_pd)(device.context))?;
-            device.channel = there("a completion channel", (f.create_comp_channel)(device.context))?;
-            let depth = c_int::try_from(completions).unwrap_or(c_int::MAX);
-            let cq = (f.create_cq)(device.context, depth, ptr::null_mut(), device.channel, 0);
-            device.cq = there(&format!("a completion queue of {depth}"), cq)?;
-            let (at, bytes) = (device.memory.at.cast(), device.memory.bytes);
-            let mr = (f.reg_mr)(device.pd, at, bytes, LOCAL_WRITE | device.others_write());
-            device.mr = there(&format!("registering {bytes} B (see `ulimit -l`)"), mr)?;
+            domain.context = opened.unwrap_or_else(|| there(&what, ptr::null_mut()))?;
+            domain.mlx5 = Mlx5::load().filter(|mlx5| (mlx5.is_supported)((*domain.context).device));
+            domain.pd = there("a protection domain", (functions.alloc_pd)(domain.context))?;
         }
-        Ok(device)
+        Ok(Arc::new(domain))
     }
 
-    fn others_write(&self) -> c_int {
-        if self.service == Service::Unreliable { 0 } else { REMOTE_WRITE }
+    /// Peers may write to the region if `is_open`.
+    pub(super) fn register(self: &Arc<Self>, region: Region, is_open: bool) -> Result<Registration, WireError> {
+        let (at, bytes) = (region.at as *mut c_void, region.bytes as usize);
+        let access = if is_open { LOCAL_WRITE | REMOTE_WRITE } else { LOCAL_WRITE };
+        // SAFETY: the domain is open, and the memory is that of a region.
+        let mr = unsafe { (self.functions.reg_mr)(self.pd, at, bytes, access) };
+        let mr = there(&format!("registering {bytes} B (see `ulimit -l`)"), mr)?;
+        Ok(Registration { domain: Arc::clone(self), mr })
     }
-
     /// In the encoding of verbs. Fails unless the port is an active RoCE port.
     pub(super) fn mtu(&self) -> Result<u8, WireError> {
         let mut attr = PortAttr::default();
@@ -354,9 +220,9 @@ impl Device {
         Ok(attr.active_mtu as u8)
     }
 
-    pub(super) fn gid(&self) -> Result<[u8; 16], WireError> {
+    pub(super) fn gid(&self, index: u8) -> Result<[u8; 16], WireError> {
         let mut gid = [0u64; 2];
-        let index = c_int::from(self.gid_index);
+        let index = c_int::from(index);
         // SAFETY: the context is open; a GID has 16 bytes.
         let status = unsafe { (self.functions.query_gid)(self.context, PORT, index, &mut gid) };
         if status != 0 {
@@ -365,9 +231,111 @@ impl Device {
         Ok(std::array::from_fn(|at| gid[at / 8].to_ne_bytes()[at % 8]))
     }
 
-    pub(super) fn window(&self) -> (u64, u32) {
-        // SAFETY: an open device has registered its memory.
-        (self.memory.at as u64, unsafe { (*self.mr).rkey })
+    pub(super) fn meaning(&self, error: u32) -> String {
+        // SAFETY: the library returns a constant text, for unknown numbers too.
+        unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        let f = self.functions;
+        // SAFETY: nothing depends on them any more: registrations and devices hold the domain.
+        unsafe {
+            if !self.pd.is_null() {
+                (f.dealloc_pd)(self.pd);
+            }
+            if !self.context.is_null() {
+                (f.close_device)(self.context);
+            }
+        }
+    }
+}
+
+/// Registered memory, until it is dropped.
+pub(super) struct Registration {
+    domain: Arc<Domain>,
+    mr: *mut Mr,
+}
+
+// SAFETY: as for a domain.
+unsafe impl Send for Registration {}
+
+impl Registration {
+    /// Returns the keys of own operations and those of peers.
+    pub(super) fn keys(&self) -> (u32, u32) {
+        // SAFETY: a registration lives until it is dropped.
+        unsafe { ((*self.mr).lkey, (*self.mr).rkey) }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: it is released once.
+        unsafe { (self.domain.functions.dereg_mr)(self.mr) };
+    }
+}
+
+/// Its queue pairs are identified by index, and share a completion queue and memory.
+pub(super) struct Device {
+    pub(super) domain: Arc<Domain>,
+    channel: *mut Channel,
+    cq: *mut Opaque,
+    queues: Vec<*mut Qp>,
+    /// `None` before it is registered, and as the device is dropped.
+    registered: Option<Registration>,
+    memory: Memory,
+    gid_index: u8,
+    /// Timeout and retransmissions of reliable queue pairs; `None`: unreliable ones.
+    reliable: Option<(u8, u8)>,
+}
+
+// SAFETY: libibverbs lets any thread use objects of another, and the owner has exclusive access to the device.
+unsafe impl Send for Device {}
+
+impl Device {
+    pub(super) fn new(
+        domain: &Arc<Domain>,
+        gid_index: u8,
+        memory: usize,
+        completions: u32,
+        reliable: Option<(u8, u8)>,
+    ) -> Result<Self, WireError> {
+        // If a step fails, `drop` releases the objects created so far.
+        let mut device = Device {
+            domain: Arc::clone(domain),
+            channel: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            queues: Vec::new(),
+            registered: None,
+            memory: Memory::new(memory)?,
+            gid_index,
+            reliable,
+        };
+        let f = domain.functions;
+        // SAFETY: each pointer is checked before it is used.
+        unsafe {
+            device.channel = there("a completion channel", (f.create_comp_channel)(domain.context))?;
+            let depth = c_int::try_from(completions).unwrap_or(c_int::MAX);
+            let cq = (f.create_cq)(domain.context, depth, ptr::null_mut(), device.channel, 0);
+            device.cq = there(&format!("a completion queue of {depth}"), cq)?;
+        }
+        let region = Region { at: device.memory.at as u64, bytes: device.memory.bytes as u64 };
+        device.registered = Some(domain.register(region, reliable.is_some())?);
+        Ok(device)
+    }
+
+    fn others_write(&self) -> c_int {
+        if self.reliable.is_none() { 0 } else { REMOTE_WRITE }
+    }
+
+    fn keys(&self) -> (u32, u32) {
+        self.registered.as_ref().map_or((0, 0), Registration::keys)
+    }
+
+    /// Returns address and key by which peers reach a place in the memory.
+    pub(super) fn window(&self, at: u64) -> (u64, u32) {
+        (self.place(at, 0) as u64, self.keys().1)
     }
 
     /// Returns the address of `bytes` bytes from `at` on; panics if they are not within the memory.
@@ -379,8 +347,7 @@ impl Device {
     }
 
     fn sge(&self, (at, bytes): (u64, u32)) -> Sge {
-        // SAFETY: an open device has registered its memory.
-        Sge { addr: self.place(at, bytes as usize) as u64, length: bytes, lkey: unsafe { (*self.mr).lkey } }
+        Sge { addr: self.place(at, bytes as usize) as u64, length: bytes, lkey: self.keys().0 }
     }
 
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
@@ -403,19 +370,26 @@ impl Device {
             recv_cq: self.cq,
             srq: ptr::null_mut(),
             cap,
-            qp_type: if self.service == Service::Unreliable { UC } else { RC },
+            qp_type: if self.reliable.is_none() { UC } else { RC },
             sq_sig_all: 0,
         };
         // SAFETY: the domain and the queue are this device's; the structure is valid.
-        let qp = there("a queue pair", unsafe { (self.functions.create_qp)(self.pd, &mut attr) })?;
+        let qp = there("a queue pair", unsafe { (self.domain.functions.create_qp)(self.domain.pd, &mut attr) })?;
         self.queues.push(qp);
         // SAFETY: just made.
         Ok((self.queues.len() - 1, unsafe { (*qp).qp_num }))
     }
 
+    pub(super) fn destroy_queues(&mut self) {
+        for qp in self.queues.drain(..) {
+            // SAFETY: each is released once.
+            unsafe { (self.domain.functions.destroy_qp)(qp) };
+        }
+    }
+
     fn modify(&self, queue: usize, what: &str, mut attr: QpAttr, mask: c_int) -> Result<(), WireError> {
         // SAFETY: the queue pair is this device's and lives until the device is dropped.
-        check(what, unsafe { (self.functions.modify_qp)(self.queues[queue], &mut attr, mask) })
+        check(what, unsafe { (self.domain.functions.modify_qp)(self.queues[queue], &mut attr, mask) })
     }
 
     fn address(&self, address: AddressVector) -> AhAttr {
@@ -428,6 +402,12 @@ impl Device {
             traffic_class: address.class,
         };
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
+    }
+
+    /// Posted requests complete with an error, and nothing is received any more.
+    pub(super) fn fail(&self, queue: usize) -> Result<(), WireError> {
+        let attr = QpAttr { qp_state: ERR, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to ERR", attr, mask::STATE)
     }
 
     /// Posted requests are discarded.
@@ -457,7 +437,7 @@ impl Device {
         let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
         let mut set =
             (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
-        if let Service::Reliable { timeout, retries } = self.service {
+        if let Some((timeout, retries)) = self.reliable {
             (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
             (sending.timeout, sending.retry_cnt) = (timeout, retries);
             (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
@@ -471,7 +451,7 @@ impl Device {
     /// Nothing may be outstanding. Changes the source port if driver and hardware support it, else takes RTS, SQD,
     /// address vector, RTS.
     pub(super) fn redirect(&self, queue: usize, address: AddressVector) -> Result<(), WireError> {
-        if let Some(mlx5) = self.mlx5 {
+        if let Some(mlx5) = self.domain.mlx5 {
             let port = super::source_port(address.flow_label);
             // SAFETY: the queue pair is this device's, which is one of that driver.
             let status = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
@@ -489,41 +469,48 @@ impl Device {
 
     /// Posts a range of own memory; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
     pub(super) fn post(&mut self, queue: usize, number: u64, range: (u64, u32), what: Post) -> Option<()> {
+        let sge = self.sge(range);
+        self.post_sge(queue, number, sge, what)
+    }
+
+    /// Does the same with bytes of registered memory of the owner.
+    pub(super) fn post_bytes(&mut self, queue: usize, number: u64, bytes: &[u8], key: u32, what: Post) -> Option<()> {
+        let sge = Sge { addr: bytes.as_ptr() as u64, length: bytes.len() as u32, lkey: key };
+        self.post_sge(queue, number, sge, what)
+    }
+
+    fn post_sge(&mut self, queue: usize, number: u64, mut sge: Sge, what: Post) -> Option<()> {
         let (opcode, (remote_addr, rkey, notice)) = match what {
             Post::Write { to, key, notice: None } => (WRITE, (to, key, 0)),
             Post::Write { to, key, notice: Some(notice) } => (WRITE_WITH_IMMEDIATE, (to, key, notice)),
             Post::Message => (SEND, (0, 0, 0)),
         };
-        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
-        unsafe {
-            let mut sge = self.sge(range);
-            let mut wr = SendWr {
-                wr_id: number,
-                next: ptr::null_mut(),
-                sg_list: &mut sge,
-                num_sge: 1,
-                opcode,
-                send_flags: SIGNALED,
-                imm_data: notice.to_be(),
-                remote_addr,
-                rkey,
-                rest: [0; 9],
-            };
-            let mut bad = ptr::null_mut();
-            let status = ((*self.context).ops.post_send)(self.queues[queue], &mut wr, &mut bad);
-            (status == 0).then_some(())
-        }
+        let mut wr = SendWr {
+            wr_id: number,
+            next: ptr::null_mut(),
+            sg_list: &mut sge,
+            num_sge: 1,
+            opcode,
+            send_flags: SIGNALED,
+            imm_data: notice.to_be(),
+            remote_addr,
+            rkey,
+            rest: [0; 9],
+        };
+        let mut bad = ptr::null_mut();
+        // SAFETY: hardware checks the key, whose memory is registered; the lists live until the call returns, and the library
+        // copies them.
+        let status = unsafe { ((*self.domain.context).ops.post_send)(self.queues[queue], &mut wr, &mut bad) };
+        (status == 0).then_some(())
     }
 
-    /// Posts a receive with a number and a range of own memory for a message, or with none for a write with a notice.
-    pub(super) fn post_receive(&mut self, queue: usize, message: Option<(u64, (u64, u32))>) -> Result<(), WireError> {
-        let (number, range) = message.map_or((0, (0, 0)), |(number, range)| (RECEIVE | number, range));
+    /// Posts a receive with a number and a range of own memory.
+    pub(super) fn post_receive(&mut self, queue: usize, number: u64, range: (u64, u32)) -> Result<(), WireError> {
         let mut sge = self.sge(range);
-        let num_sge = c_int::from(message.is_some());
-        let mut wr = RecvWr { wr_id: number, next: ptr::null_mut(), sg_list: &mut sge, num_sge };
+        let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = ptr::null_mut();
         // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
-        check("a receive", unsafe { ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
+        check("a receive", unsafe { ((*self.domain.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
     }
 
     pub(super) fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<(), WireError> {
@@ -531,21 +518,21 @@ impl Device {
             let mut completed = [Wc::default(); 32];
             let max = completed.len() as c_int;
             // SAFETY: the array has as many entries as the call requests.
-            let found = unsafe { ((*self.context).ops.poll_cq)(self.cq, max, completed.as_mut_ptr()) };
+            let found = unsafe { ((*self.domain.context).ops.poll_cq)(self.cq, max, completed.as_mut_ptr()) };
             let found = usize::try_from(found)
                 .map_err(|_| failed("polling the completion queue", io::Error::from_raw_os_error(-found)))?;
             for wc in &completed[..found] {
+                let (qpn, bytes) = (wc.qp_num, wc.byte_len);
                 let error = (wc.status != 0).then_some(wc.status);
-                // A failed one names no operation; receives have the number 0 or their bit, posted operations neither.
-                take(match (error, wc.wr_id) {
-                    (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
-                        WorkCompletion::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
+                // A failed one names no operation; receives have their bit.
+                let number = wc.wr_id & !RECEIVE;
+                take(match (wc.wr_id & RECEIVE != 0, error) {
+                    (false, error) => WorkCompletion::Sent { qpn, number, error },
+                    (true, None) if wc.opcode == RECEIVED_IMMEDIATE => {
+                        WorkCompletion::Arrived { qpn, number, notice: u32::from_be(wc.imm_data), bytes }
                     }
-                    (None, number) if number & RECEIVE != 0 && wc.opcode == RECEIVED => {
-                        WorkCompletion::Received { qpn: wc.qp_num, number: number ^ RECEIVE, bytes: wc.byte_len }
-                    }
-                    (_, number) if number == 0 || number & RECEIVE != 0 => WorkCompletion::Withdrawn,
-                    (error, number) => WorkCompletion::Sent { qpn: wc.qp_num, number, error },
+                    (true, None) if wc.opcode == RECEIVED => WorkCompletion::Received { qpn, number, bytes },
+                    (true, _) => WorkCompletion::Withdrawn { qpn },
                 });
             }
             if found < completed.len() {
@@ -556,22 +543,17 @@ impl Device {
 
     pub(super) fn arm(&self) -> Result<(), WireError> {
         // SAFETY: the queue is this device's.
-        check("arming the completion queue", unsafe { ((*self.context).ops.req_notify_cq)(self.cq, 0) })
+        check("arming the completion queue", unsafe { ((*self.domain.context).ops.req_notify_cq)(self.cq, 0) })
     }
 
     fn take_event(&self) {
         let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: there is an event, so this does not block; each is acknowledged once.
         unsafe {
-            if (self.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
-                (self.functions.ack_cq_events)(cq, 1);
+            if (self.domain.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
+                (self.domain.functions.ack_cq_events)(cq, 1);
             }
         }
-    }
-
-    pub(super) fn meaning(&self, error: u32) -> String {
-        // SAFETY: the library returns a constant text, for unknown numbers too.
-        unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
     }
 }
 
@@ -602,27 +584,17 @@ pub(super) fn wait(
 
 impl Drop for Device {
     fn drop(&mut self) {
-        let f = self.functions;
+        self.destroy_queues();
+        self.registered = None;
+        let f = self.domain.functions;
         // SAFETY: each object is released once, dependent objects first. Objects that cannot be released stay with the kernel
         // until the process ends.
         unsafe {
-            for qp in self.queues.drain(..) {
-                (f.destroy_qp)(qp);
-            }
-            if !self.mr.is_null() {
-                (f.dereg_mr)(self.mr);
-            }
             if !self.cq.is_null() {
                 (f.destroy_cq)(self.cq);
             }
             if !self.channel.is_null() {
                 (f.destroy_comp_channel)(self.channel);
-            }
-            if !self.pd.is_null() {
-                (f.dealloc_pd)(self.pd);
-            }
-            if !self.context.is_null() {
-                (f.close_device)(self.context);
             }
         }
     }

@@ -2,13 +2,11 @@
 
 mod common;
 mod fake;
-mod memory_chunks;
 
 mod allocations;
 mod base_rtt;
 mod black_holes;
 mod chaos;
-mod chunks;
 mod closed_forms;
 mod damage;
 mod dead_paths;

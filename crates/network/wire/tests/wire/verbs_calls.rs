@@ -5,7 +5,7 @@ use crate::fake::with_library;
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, Inbound, Outbound, PeerId, To, WireError,
-    verbs::{UcPath, VerbsSettings},
+    verbs::{Dimensions, VerbsPath, VerbsSettings},
 };
 use std::{
     io::{Read, Write},
@@ -18,14 +18,15 @@ use std::{
 /// For a non-blocking call, in which queue pairs and their memory may be created.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-fn open(listens: bool, peer_timeout: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+fn open(listens: bool, peer_timeout: Duration) -> (VerbsPath, Arc<Mutex<Vec<String>>>) {
     open_for(listens, peer_timeout, 8)
 }
 
-fn open_for(listens: bool, peer_timeout: Duration, max_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+fn open_for(listens: bool, peer_timeout: Duration, max_peers: u32) -> (VerbsPath, Arc<Mutex<Vec<String>>>) {
     let settings = VerbsSettings { gid_index: Some(0), peer_timeout, ..VerbsSettings::default() };
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let mut path = UcPath::open(listens.then_some(at), settings, (4, max_peers), 1000, 3).unwrap();
+    let dimensions = Dimensions { labels: 4, peers: max_peers, datagram: 1000, probe: 0 };
+    let mut path = VerbsPath::open(listens.then_some(at), settings, dimensions, 3).unwrap();
     let messages = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&messages);
     path.on_error(move |reason| sink.lock().unwrap().push(reason.to_string()));
@@ -40,10 +41,10 @@ fn within<T>(most: Duration, what: &str, body: impl FnOnce() -> T) -> T {
 }
 
 fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
-    Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: b"head", payload }
+    Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: b"head", payload, write: None }
 }
 
-fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
+fn receive(path: &mut VerbsPath) -> Vec<(PeerId, u32, Vec<u8>)> {
     let mut all = Vec::new();
     let mut take = |of: Inbound<'_>| all.push((of.peer.unwrap(), of.label, of.bytes.to_vec()));
     within(AT_ONCE, "receive", || path.receive(64, &mut take)).unwrap();
@@ -134,9 +135,9 @@ fn reach_reports_unreachable_peers() {
         let error = within(AT_ONCE, "reach", || path.reach(unreachable)).unwrap_err();
         assert!(matches!(error, WireError::NoReply { at, .. } if at == unreachable), "{error}");
         // The listeners reply with a refusal, another version's welcome, and another protocol.
-        let mut welcome = vec![10];
+        let mut welcome = vec![2];
         welcome.extend(b"ABCV\x00\x02");
-        welcome.extend([0; 25]);
+        welcome.extend([0; 33]);
         let cases: [(&[u8], &str); 3] = [
             (&[8], "refused the connection"),
             (&welcome, "unknown control message"),
@@ -148,7 +149,7 @@ fn reach_reports_unreachable_peers() {
             let says = says.to_vec();
             let other = thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut hello = [0; 32];
+                let mut hello = [0; 40];
                 stream.read_exact(&mut hello).unwrap();
                 stream.write_all(&says).unwrap();
                 // Until the caller has disconnected.
@@ -212,7 +213,7 @@ fn idle_connections_delay_no_callers() {
 }
 
 /// With its reported errors, and its peer.
-type Caller = (UcPath, Arc<Mutex<Vec<String>>>, PeerId);
+type Caller = (VerbsPath, Arc<Mutex<Vec<String>>>, PeerId);
 
 /// Callers that send nothing take local memory, so one address may have 32 of them; one that sends no longer counts.
 #[test]
@@ -229,7 +230,7 @@ fn unproven_callers_per_address_are_limited() {
         };
         let mut callers: Vec<_> = (0..32).map(|_| call()).collect();
         let began = Instant::now();
-        let attend = |path: &mut UcPath, callers: &mut Vec<Caller>, time: u64| {
+        let attend = |path: &mut VerbsPath, callers: &mut Vec<Caller>, time: u64| {
             let until = Instant::now() + Duration::from_millis(time);
             let mut arrived = 0;
             while Instant::now() < until {

@@ -6,7 +6,7 @@ use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
-pub(crate) const MTU: u16 = 1000;
+pub(crate) const MTU: u32 = 1000;
 pub(crate) const FULL: usize = MTU as usize + header::DATA_HEADER;
 
 pub(crate) fn transport(name: &str) -> TransportParameters {
@@ -162,10 +162,10 @@ pub(crate) fn data(connection: u32, message: u64, place: (u64, u32), length: u64
 
 /// `place` is PSN, and index in the message.
 pub(crate) fn data_over(stream: u32, connection: u32, message: u64, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
-    let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
+    let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u32;
     let header = Data { stream, payload, psn, message, length, index, transmission: 7, ..Data::default() };
     let mut out = Vec::new();
     header::data(&mut out, connection, &header);
-    out.resize(out.len() + usize::from(payload), 1);
+    out.resize(out.len() + payload as usize, 1);
     out
 }

@@ -258,6 +258,10 @@ impl TransportSettings for UetTransport {
         let uet = &mut self.uet;
         (uet.mtu, uet.header, uet.early_loss) = (real.payload, real.header, real.early_loss);
         (uet.rto, uet.rto_rule, uet.min_rto) = (Auto::Auto, RtoRule::Measured, real.min_timeout);
+        if real.is_reliable {
+            (uet.rto, uet.rto_rule) = (Auto::Value(real.min_timeout), RtoRule::Fixed);
+            (uet.early_loss, uet.rack) = (Never::Never, Never::Never);
+        }
         // The base round trip is measured before the flow, and again where the path changes.
         self.take_longest_rtt();
         let key = "quick_adapt_patience";

@@ -15,7 +15,8 @@ use nccl_net_anabranch::{
     ids::Id,
 };
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
     net::SocketAddr,
     rc::Rc,
     sync::{
@@ -29,6 +30,26 @@ use std::{
 pub struct Shared {
     bytes: Rc<RefCell<Vec<u8>>>,
     lent: Arc<AtomicUsize>,
+    at: u64,
+}
+
+thread_local! {
+    /// Memory to which a reliable network may write, by address.
+    static OPEN: RefCell<BTreeMap<u64, Rc<RefCell<Vec<u8>>>>> = RefCell::default();
+    static NEXT: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Bytes between the addresses of two memories.
+const APART: u64 = 1 << 32;
+
+/// Writes as a NIC does; panics unless the memory is open.
+pub fn write(to: u64, key: u32, bytes: &[u8]) {
+    let (at, from) = (to / APART, (to % APART) as usize);
+    assert_eq!(key, (at * APART) as u32, "the key of another memory");
+    OPEN.with_borrow(|open| {
+        let memory = open.get(&at).expect("a write to memory that is complete or gone");
+        memory.borrow_mut()[from..][..bytes.len()].copy_from_slice(bytes);
+    });
 }
 
 struct Lent(Vec<u8>, Arc<AtomicUsize>);
@@ -58,7 +79,15 @@ impl Drop for Shared {
 
 impl Shared {
     pub fn of(bytes: Vec<u8>) -> Self {
-        Shared { bytes: Rc::new(RefCell::new(bytes)), lent: Arc::default() }
+        Shared { bytes: Rc::new(RefCell::new(bytes)), lent: Arc::default(), at: NEXT.replace(NEXT.get() + 1) }
+    }
+    /// Until [`Shared::close`] peers may write to it.
+    pub fn open(self) -> Self {
+        OPEN.with_borrow_mut(|open| open.insert(self.at, Rc::clone(&self.bytes)));
+        self
+    }
+    pub fn close(&self) {
+        OPEN.with_borrow_mut(|open| open.remove(&self.at));
     }
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.borrow().clone()
@@ -70,6 +99,9 @@ impl Memory for Shared {
         self.lent.fetch_add(1, Ordering::Relaxed);
         let part = self.bytes.borrow()[from as usize..][..bytes].to_vec();
         Message::from_owner(Lent(part, Arc::clone(&self.lent)))
+    }
+    fn address(&self) -> u64 {
+        self.at * APART
     }
     fn write(&mut self, to: u64, bytes: &[u8]) {
         self.bytes.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);
@@ -108,6 +140,15 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
     }
 }
 
+/// The same over reliable queue pairs, with chunks of `mtu` bytes.
+pub fn reliable(seed: u64, mtu: u64, labels: u32, span: u32) -> Settings {
+    let mut settings = settings(seed, mtu, labels);
+    let keys = "congestion_control=none window=100MB rto_rule=fixed rto=1s early_loss=never";
+    set_keys(settings.transport.parameters_mut(), keys);
+    let max_message = settings.max_message.max(mtu);
+    Settings { is_reliable: true, ecn: false, checksum: false, span, max_message, ..settings }
+}
+
 pub struct Pair<M = Shared> {
     pub network: Network,
     pub nodes: [Node<MemoryPath, M>; 2],
@@ -142,7 +183,7 @@ impl<M: Memory> Pair<M> {
     pub fn listen(&mut self, host: usize) -> (Id, Handle) {
         let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
-        let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
+        let (labels, payload) = (settings.labels as u16, settings.mtu() as u32);
         (id, Handle { labels, payload, authentication: self.authentications[host], ..handle(address(host), key) })
     }
 

@@ -25,11 +25,20 @@ fn build(folder: &Path) -> PathBuf {
 
 /// Re-runs a test in a process that loads the fake library first; `fault` names the fault of a label.
 pub fn with_library(name: &str, fault: &str, body: impl FnOnce()) {
-    with_libraries(name, fault, "", body);
+    with_variables(name, fault, &[], body);
+}
+
+/// Does the same with further variables.
+pub fn with_variables(name: &str, fault: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
+    run_with(name, fault, "", variables, body);
 }
 
 /// Does the same with a fake libmlx5 with the behaviour `mlx5`; empty: none.
 pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) {
+    run_with(name, fault, mlx5, &[], body);
+}
+
+fn run_with(name: &str, fault: &str, mlx5: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     if env::var_os("FAKE_FAULT").is_some() {
         return body();
     }
@@ -38,6 +47,7 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
     let library = build(folder);
     let mut again = Command::new(env::current_exe().unwrap());
     again.args([name, "--exact", "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", folder).env("FAKE_FAULT", fault);
+    again.envs(variables.iter().copied());
     if !mlx5.is_empty() {
         compile(&folder.join("libmlx5.so.1"), "fake_mlx5.c", &[library.as_os_str()]);
         again.env("FAKE_MLX5", mlx5);

@@ -3,7 +3,10 @@
 use super::own::Own;
 use crate::{
     WireError,
-    verbs::control::{self, Control, Frame, Greeting},
+    verbs::{
+        control::{self, Control, Frame, Greeting},
+        gid,
+    },
 };
 use socket2::{Domain, Socket, Type};
 use std::{
@@ -68,16 +71,16 @@ impl Call {
                     }
                     Err(_) => return Err(no_reply(at, io::ErrorKind::TimedOut.into())),
                 }
-                let mut control =
-                    Control::new(stream, own.settings.peer_timeout).map_err(|error| no_reply(at, error))?;
-                control.post(&Frame::HelloDatagrams(own.greeting(control.local().map(|at| at.ip()))?))?;
+                let mut control = Control::new(stream).map_err(|error| no_reply(at, error))?;
+                let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
+                control.post(&Frame::Hello(own.greeting(index)?))?;
                 control
             }
         };
         control.flush()?;
         match control.poll()? {
-            Some(Frame::WelcomeDatagrams(theirs)) if theirs.makes_sense() => Ok(Step::Welcomed(control, theirs)),
-            Some(Frame::WelcomeDatagrams(Greeting { labels, largest, .. })) => {
+            Some(Frame::Welcome(theirs)) if own.fits(&theirs) => Ok(Step::Welcomed(control, theirs)),
+            Some(Frame::Welcome(Greeting { labels, largest, .. })) => {
                 Err(WireError::Verbs(format!("{at} has {labels} labels and datagrams of {largest} B")))
             }
             Some(Frame::Refused) => Err(control::refused(at)),

@@ -1,25 +1,28 @@
-//! UC queue pairs as a [`Datapath`]: a message is a datagram without acknowledgement, a label a queue pair whose
-//! packets carry that flow label. Connections to peers proceed in calls that send, receive or wait; only
-//! [`Datapath::wait`] and functions documented as blocking wait.
+//! Queue pairs as a [`Datapath`]: a label is a queue pair whose packets carry that flow label. A message is a datagram;
+//! reliable queue pairs also write to registered memory of a peer, and report what has become of each datagram.
+//! Connections to peers proceed in calls that send, receive or wait; only [`Datapath::wait`] and functions documented as
+//! blocking wait.
 
 mod call;
 mod link;
 mod own;
+mod regions;
 
-pub(super) use own::memory;
+pub(super) use own::capacity;
 
 use super::{
     VerbsSettings,
     control::{self, Control, Frame, Greeting},
     gid,
-    sys::{self, Device, Service},
+    sys::{self, Domain, Region},
 };
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
 use link::{Link, LinkStatus};
-use own::{MAX_DATAGRAM, Own};
+use own::{Own, max_datagram};
+use regions::Regions;
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     os::fd::AsFd,
@@ -28,11 +31,13 @@ use std::{
 };
 
 /// Bytes of a packet on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
-pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
+pub const OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
 const MAX_LABELS: u32 = 256;
 /// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
+/// Maximum wait while a queue pair is made anew.
+const FAILING_INTERVAL: Duration = Duration::from_millis(1);
 /// Callers without a greeting, and the time after which the oldest gives way.
 const MAX_CALLERS: usize = 64;
 const CALLER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,11 +52,25 @@ enum Peer {
     Unreachable {
         at: SocketAddr,
         reason: WireError,
+        /// The owner knows, where the datapath reports losses.
+        is_told: bool,
     },
 }
 
-/// UC queue pairs, one per label and peer.
-pub struct UcPath {
+/// What an endpoint requires of its queue pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Labels, and maximum peers.
+    pub labels: u32,
+    pub peers: u32,
+    /// Bytes of the longest datagram that is not written to memory of the peer.
+    pub datagram: usize,
+    /// Bytes of the longest probe over reliable queue pairs.
+    pub probe: usize,
+}
+
+/// Queue pairs to each peer.
+pub struct VerbsPath {
     opened: Instant,
     own: Own,
     ip: Option<IpAddr>,
@@ -67,6 +86,7 @@ pub struct UcPath {
     turn: usize,
     draws: Stream,
     buffer: Vec<u8>,
+    regions: Regions,
     refused: u64,
     report: Box<dyn FnMut(&str) + Send>,
 }
@@ -96,28 +116,34 @@ impl Peer {
     }
 }
 
-impl UcPath {
-    /// Opens a device for datagrams of at most `largest` bytes over `labels` labels. With an address it listens there
-    /// for at most `max_peers` peers.
+impl VerbsPath {
+    /// Opens a device. With an address it listens there for peers.
     ///
     /// # Errors
     /// Fails if library or device are missing, or if it cannot listen at the address.
     pub fn open(
         at: Option<SocketAddr>,
         settings: VerbsSettings,
-        (labels, max_peers): (u32, u32),
-        largest: usize,
+        dimensions: Dimensions,
         seed: u64,
     ) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
         let index = gid::choose(&name, settings.gid_index, at.map(|at| at.ip()))?;
-        if !(1..=MAX_LABELS).contains(&labels) || largest > MAX_DATAGRAM {
+        let Dimensions { labels, peers: max_peers, datagram, probe } = dimensions;
+        let (is_reliable, most) = (settings.is_reliable, max_datagram(settings.is_reliable));
+        if !(1..=MAX_LABELS).contains(&labels) || datagram.max(probe) > most {
             return Err(WireError::Verbs(format!(
-                "{labels} labels and datagrams of {largest} B: from 1 to {MAX_LABELS}, and {MAX_DATAGRAM} B at most"
+                "{labels} labels and datagrams of {} B: from 1 to {MAX_LABELS}, and {most} B at most",
+                datagram.max(probe)
             )));
         }
+        let domain = Domain::open(&name)?;
+        let queues = if is_reliable { settings.queue_pairs.min(labels) } else { labels };
+        let (largest, probe) = (datagram as u32, if is_reliable { probe as u32 } else { 0 });
+        let own = Own { name, domain, settings, labels, queues, largest, probe, class: 0 };
         // Fails early if the memory of a peer is not available.
-        Device::open(&name, index, memory(labels, largest), 16, Service::Unreliable)?.mtu()?;
+        own.greeting(index)?;
+        own.check_memory(index)?;
         let listener = match at {
             Some(at) => {
                 let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
@@ -127,9 +153,9 @@ impl UcPath {
             }
             None => None,
         };
-        Ok(UcPath {
+        Ok(VerbsPath {
             opened: Instant::now(),
-            own: Own { name, settings, labels, largest: largest as u32, class: 0 },
+            own,
             ip: at.map(|at| at.ip()),
             max_peers,
             listener,
@@ -140,7 +166,8 @@ impl UcPath {
             leaving: Vec::new(),
             turn: 0,
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
-            buffer: vec![0; MAX_DATAGRAM],
+            buffer: vec![0; most.min(datagram.max(1 << 14))],
+            regions: Regions::default(),
             refused: 0,
             report: Box::new(|_| {}),
         })
@@ -154,6 +181,11 @@ impl UcPath {
     /// Returns the name of the device.
     pub fn device(&self) -> &str {
         &self.own.name
+    }
+
+    /// Returns `true` for RC queue pairs.
+    pub fn is_reliable(&self) -> bool {
+        self.own.is_reliable()
     }
 
     /// Returns the number of datagrams without a queue pair, which are lost.
@@ -192,6 +224,22 @@ impl UcPath {
             }
             self.wait(self.now() + Time::from_ms(100))?;
         }
+    }
+
+    fn link(&mut self, peer: PeerId) -> Option<&mut Link> {
+        self.peers.get_mut(peer as usize)?.as_mut()?.link()
+    }
+
+    /// Returns how often idle queue pairs have changed their labels, and the reason of the last failure of the hardware.
+    pub fn relabelled(&self) -> (u64, Option<String>) {
+        let links = || {
+            self.peers.iter().flatten().filter_map(|peer| match peer {
+                Peer::Linked(link) => Some(link),
+                _ => None,
+            })
+        };
+        let reason = links().filter_map(|link| link.last_error).next_back();
+        (links().map(|link| link.relabelled).sum(), reason.map(|reason| self.own.domain.meaning(reason)))
     }
 
     fn free_slot(&mut self) -> Option<usize> {
@@ -245,7 +293,7 @@ impl UcPath {
             if is_full {
                 self.callers.remove(0);
             }
-            if let Ok(control) = Control::new(stream, self.own.settings.peer_timeout) {
+            if let Ok(control) = Control::new(stream) {
                 self.callers.push((control, Instant::now()));
             }
         }
@@ -253,12 +301,14 @@ impl UcPath {
 
     fn welcome(&mut self, mut control: Control, frame: Frame) -> Result<(), WireError> {
         let caller = control.peer;
-        let Frame::HelloDatagrams(theirs) = frame else {
+        let Frame::Hello(theirs) = frame else { return Err(control::unknown(caller)) };
+        if (theirs.probe > 0) != self.own.is_reliable() {
             control.post(&Frame::Refused)?;
+            let [of_theirs, of_ours] = if self.own.is_reliable() { ["uc", "rc"] } else { ["rc", "uc"] };
             return Err(WireError::Verbs(format!(
-                "{caller} uses the datapath rc, this endpoint uc: both need the same datapath"
+                "{caller} uses the datapath {of_theirs}, this endpoint {of_ours}: both need the same datapath"
             )));
-        };
+        }
         let ip = caller.ip().to_canonical();
         let unproven = self.peers.iter().flatten().filter(|peer| match peer {
             Peer::Linked(link) => !link.called && !link.known && link.at.ip().to_canonical() == ip,
@@ -271,21 +321,21 @@ impl UcPath {
             )));
         }
         let vacant = self.free_slot();
-        let (Some(slot), true) = (vacant, theirs.makes_sense()) else {
+        let (Some(slot), true) = (vacant, self.own.fits(&theirs)) else {
             control.post(&Frame::Refused)?;
             return Err(WireError::Verbs(format!(
                 "{caller} has invalid labels or datagram sizes, or there are too many peers"
             )));
         };
         let (mut link, ours) = Link::new(&self.own, &mut self.draws, control, &theirs, false)?;
-        link.control.post(&Frame::WelcomeDatagrams(ours))?;
+        link.control.post(&Frame::Welcome(ours))?;
         self.peers[slot] = Some(Peer::Linked(Box::new(link)));
         Ok(())
     }
 
     fn unreachable(&mut self, at: SocketAddr, reason: WireError) -> Peer {
         (self.report)(&reason.to_string());
-        Peer::Unreachable { at, reason }
+        Peer::Unreachable { at, reason, is_told: !self.own.is_reliable() }
     }
 
     fn advance(&mut self, call: Call) -> Peer {
@@ -307,7 +357,7 @@ impl UcPath {
     fn poll_link(&mut self, mut link: Box<Link>) -> Option<Peer> {
         let was_ready = link.is_ready();
         if !link.broken {
-            let status = match link.poll_control() {
+            let status = match link.poll_control(self.own.settings.peer_timeout) {
                 LinkStatus::Healthy if !link.is_ready() && link.began.elapsed() >= self.own.settings.peer_timeout => {
                     LinkStatus::Disconnected(control::no_reply(link.at))
                 }
@@ -330,14 +380,13 @@ impl UcPath {
             let _ = link.gather();
         }
         // The owner releases only peers that it has seen; others are dropped here if they have disconnected or stay silent.
-        let is_of_use = link.known
-            || !link.broken && link.began.elapsed() < self.own.settings.peer_timeout
-            || !link.arrived.is_empty();
+        let is_of_use =
+            link.known || !link.broken && link.began.elapsed() < self.own.settings.peer_timeout || link.has_events();
         is_of_use.then_some(Peer::Linked(link))
     }
 }
 
-impl Drop for UcPath {
+impl Drop for VerbsPath {
     fn drop(&mut self) {
         // The last acknowledgement would be lost with its queue pair.
         let until = Instant::now() + self.own.settings.parting;
@@ -349,7 +398,7 @@ impl Drop for UcPath {
     }
 }
 
-impl Datapath for UcPath {
+impl Datapath for VerbsPath {
     fn abilities(&self) -> Abilities {
         Abilities { largest: self.own.largest as usize, labels: self.own.labels, run: 1 }
     }
@@ -389,15 +438,14 @@ impl Datapath for UcPath {
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         for (sent, outbound) in batch.iter().enumerate() {
-            let Outbound { to, label, head, payload, .. } = *outbound;
-            let To::Peer(peer) = to else { continue };
+            let (To::Peer(peer), false) = (outbound.to, outbound.head.is_empty()) else { continue };
             let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
             let link = known.ok_or(WireError::UnknownPeer(peer))?.link();
-            let Some(link) = link.filter(|link| link.carries(label, outbound.size() as u32)) else {
+            let Some(link) = link.filter(|link| link.carries(outbound.label, outbound.size() as u32)) else {
                 self.refused += 1;
                 continue;
             };
-            match link.send(label, head, payload) {
+            match link.send(outbound, &self.regions) {
                 Ok(true) => {}
                 Ok(false) => return Ok(sent),
                 Err(error) => (self.report)(&error.to_string()),
@@ -415,22 +463,66 @@ impl Datapath for UcPath {
         let now = self.now();
         for index in 0..count {
             let peer = (self.turn + index) % count;
-            let Some(link) = self.peers[peer].as_mut().and_then(Peer::link) else { continue };
+            let (id, from) = (Some(peer as PeerId), None);
+            let mut inbound = Inbound { peer: id, from, label: 0, at: now, ecn: false, kind: Kind::Gone, bytes: &[] };
+            let link = match &mut self.peers[peer] {
+                Some(Peer::Linked(link)) => link,
+                Some(Peer::Unreachable { is_told, .. }) => {
+                    if !std::mem::replace(is_told, true) {
+                        take(inbound);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
             let was_broken = link.broken;
-            if let Err(error) = link.gather()
-                && !was_broken
-            {
-                (self.report)(&error.to_string());
+            if let Err(error) = link.gather() {
+                link.broken = true;
+                if !was_broken {
+                    (self.report)(&error.to_string());
+                }
             }
             while received < max
-                && let Some((label, bytes)) = link.take(&mut self.buffer)
+                && let Some((label, kind, bytes)) = link.take(&mut self.buffer)
             {
-                let (peer, from) = (Some(peer as PeerId), None);
-                take(Inbound { peer, from, label, at: now, ecn: false, bytes });
+                (inbound.label, inbound.kind) = (label, kind);
+                take(Inbound { bytes, ..inbound });
                 received += 1;
+            }
+            if self.own.settings.is_reliable && link.broken && !link.has_events() && !link.is_told {
+                link.is_told = true;
+                take(Inbound { kind: Kind::Gone, ..inbound });
             }
         }
         Ok(received)
+    }
+
+    fn register(&mut self, region: Region) -> Result<bool, WireError> {
+        // Hardware takes no empty region.
+        if self.own.is_reliable() && region.bytes > 0 {
+            self.regions.add(&self.own.domain, region)?;
+        }
+        Ok(self.own.is_reliable())
+    }
+
+    fn deregister(&mut self, region: Region) {
+        self.regions.remove(region);
+    }
+
+    fn key(&self, at: u64, bytes: u64) -> Option<u32> {
+        self.regions.keys(at, bytes).map(|(_, remote)| remote)
+    }
+
+    fn revoke(&mut self, peer: PeerId, stream: u32, revoked: bool) {
+        if let Some(link) = self.link(peer) {
+            link.revoke(stream, revoked);
+        }
+    }
+
+    fn cut(&mut self, peer: PeerId) {
+        if let Some(link) = self.link(peer) {
+            link.cut();
+        }
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
@@ -441,7 +533,7 @@ impl Datapath for UcPath {
                 link.broken = true;
                 (self.report)(&error.to_string());
             }
-            if !link.arrived.is_empty() {
+            if link.has_events() {
                 return Ok(());
             }
         }
@@ -463,17 +555,25 @@ impl Datapath for UcPath {
             }
             sockets.extend(self.callers.iter().map(|(control, _)| control.fd()));
             sockets.extend(self.listener.as_ref().map(AsFd::as_fd));
-            let max = if self.is_connecting { Duration::from_millis(100) } else { Duration::MAX };
+            let is_failing =
+                self.peers.iter().flatten().any(|peer| matches!(peer, Peer::Linked(link) if link.is_failing()));
+            let max = if is_failing {
+                FAILING_INTERVAL
+            } else if self.is_connecting {
+                Duration::from_millis(100)
+            } else {
+                Duration::MAX
+            };
             sys::wait(&devices, &sockets, &calling, super::duration(left).min(max))?;
         }
         Ok(())
     }
 }
 
-impl std::fmt::Debug for UcPath {
+impl std::fmt::Debug for VerbsPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let peers = self.peers.iter().flatten().count();
-        f.debug_struct("UcPath")
+        f.debug_struct("VerbsPath")
             .field("device", &self.own.name)
             .field("labels", &self.own.labels)
             .field("peers", &peers)
