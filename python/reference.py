@@ -20,6 +20,7 @@ CHAPTERS = {
     "Tables": [("_table", ["Table", "Column"])],
     "Sweeps": [("_sweep", ["sweep", "Sweep"]), ("_slurm", ["slurm"])],
     "Tuning": [("_tune", ["tune", "Range", "Tuning", "Trial", "Gain"])],
+    "Schemes": [("_scheme", ["scheme", "Scheme", "parameter"])],
     "Agents": [("_agent", ["Env", "live", "Live", "LiveConnection"])],
     "Figures": [
         ("plot", ["slowdown_by_size", "cdf", "links", "queues", "compare", "curves", "heatmap", "trials", "Figure"]),

@@ -25,6 +25,7 @@ __all__ = [
     "BrokenError",
     "Column",
     "Comparison",
+    "Decision",
     "Entry",
     "Env",
     "Explanation",
@@ -36,6 +37,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Scheme",
     "Summary",
     "Sweep",
     "Table",
@@ -48,9 +50,11 @@ __all__ = [
     "list",
     "live",
     "load",
+    "parameter",
     "parts",
     "plot",
     "run",
+    "scheme",
     "slurm",
     "sweep",
     "topology",
@@ -60,6 +64,8 @@ __all__ = [
 if TYPE_CHECKING:
     from . import parts as parts, plot as plot
     from ._agent import Env as Env, Live as Live, live as live
+    from ._native import Decision as Decision
+    from ._scheme import Scheme as Scheme, parameter as parameter, scheme as scheme
     from ._slurm import slurm as slurm
     from ._tune import Gain as Gain, Range as Range, Trial as Trial, Tuning as Tuning, tune as tune
     from .parts import *
@@ -69,6 +75,7 @@ else:
     # Rarely used modules are loaded on first use: the classes of scenarios are half of the package.
     _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm"}
     _LATER |= dict.fromkeys(("Env", "Live", "live"), "_agent")
+    _LATER |= dict.fromkeys(("Scheme", "parameter", "scheme"), "_scheme") | {"Decision": "_native"}
 
     def __getattr__(name):
         if name in ("parts", "plot"):

@@ -8,11 +8,16 @@ from typing import Any, final
 __all__ = [
     "COMMIT",
     "Comparison",
+    "Decision",
     "Env",
+    "Feedback",
+    "Flow",
     "Loaded",
     "Outcome",
+    "Packet",
     "Page",
     "Plan",
+    "Random",
     "Scenario",
     "Store",
     "Table",
@@ -27,6 +32,7 @@ __all__ = [
     "nearest",
     "pages",
     "ready_made",
+    "register_scheme",
     "run",
     "schema",
     "slowdown_by_size",
@@ -204,3 +210,100 @@ def slowdown_by_size(
 ) -> list[list[tuple[list[int], int, float | None, tuple[float, float] | None]]]: ...
 def topology(scenario: Scenario, pair: Sequence[str] | None = None) -> str: ...
 def command(words: Sequence[_Path]) -> int: ...
+
+@final
+class Decision:
+    """What a scheme decides on a packet besides a tag."""
+
+    @staticmethod
+    def send_and_wait(tag: int) -> Decision:
+        """Sends the packet with this tag and requests an acknowledgement, before which the flow sends no other."""
+    @staticmethod
+    def hold(until: int) -> Decision:
+        """Sends nothing of the flow before this time in picoseconds, then selects again."""
+    @staticmethod
+    def wait() -> Decision:
+        """Sends nothing of the flow before its next acknowledgement or timeout, then selects again."""
+
+@final
+class Random:
+    def __new__(cls, of_host: tuple[int, int], purpose: str, flow: int) -> Random: ...
+    def below(self, n: int) -> int: ...
+    def unit(self) -> float: ...
+
+@final
+class Packet:
+    @property
+    def psn(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def retransmission(self) -> bool: ...
+
+@final
+class Feedback:
+    @property
+    def tag(self) -> int: ...
+    @property
+    def ecn(self) -> bool: ...
+    @property
+    def rtt(self) -> int | None: ...
+    @property
+    def psn(self) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def cumulative(self) -> int: ...
+    @property
+    def next_psn(self) -> int: ...
+    @property
+    def selective(self) -> int: ...
+    @property
+    def selective_from(self) -> int: ...
+
+@final
+class Flow:
+    @property
+    def key(self) -> int: ...
+    @property
+    def connection(self) -> int: ...
+    @property
+    def src(self) -> int: ...
+    @property
+    def dst(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def bdp_packets(self) -> int: ...
+    @property
+    def base_rtt(self) -> int: ...
+    @property
+    def rate(self) -> int: ...
+    @property
+    def full_packet(self) -> int: ...
+    @property
+    def uplinks(self) -> list[int]: ...
+    @property
+    def planes(self) -> int: ...
+    @property
+    def edge(self) -> int: ...
+    @property
+    def dead(self) -> list[bool]: ...
+    @property
+    def rates(self) -> list[int]: ...
+
+def register_scheme(
+    class_: type,
+    name: str,
+    texts: tuple[str, str, str],
+    parameters: list[tuple[Any, ...]],
+    methods: list[str],
+    tags: str,
+    probe_bytes: int | None,
+    keeps_path: bool,
+    reads: tuple[bool, bool],
+) -> None: ...

@@ -798,7 +798,7 @@ class Fault(Part):
     delay: str | None = None
     """How much later packets arrive, for packet-delay. Default: "0us"."""
     detect_after: str | None = None
-    """Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down). Default: "never"."""
+    """Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down), or schemes that read the rates of paths receive the new one (link-degrade). Default: "never"."""
     directed: bool | None = None
     """Whether `fraction` and `count` choose single directions rather than cables. Default: false."""
     down_for: str | None = None

@@ -20,6 +20,7 @@ PAGES = {
     "docs/how-to/python.md": ["polars", "pyarrow", "matplotlib"],
     "docs/reference/results.md": ["pandas", "polars", "duckdb"],
     "docs/how-to/sweeps.md": ["polars", "matplotlib", "distributed"],
+    "docs/tutorials/own-scheme.md": [],
     "docs/tutorials/python-study.md": ["polars", "matplotlib"],
     "docs/how-to/tuning.md": ["polars", "optuna", "matplotlib"],
     "docs/how-to/agents.md": ["gymnasium"],

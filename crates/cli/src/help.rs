@@ -8,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Simulate and study",
         &["init", "check", "run", "compare", "topology", "sweep", "bound", "matrix", "reproduce", "rerun", "verify"],
     ),
-    ("Look inside", &["results", "report", "view", "trace", "list", "explain"]),
+    ("Look inside", &["results", "report", "view", "trace", "replay", "list", "explain"]),
     ("Real networks", &["agree", "testbed", "send", "serve", "paths", "collective", "nccl", "stats"]),
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
 ];

@@ -1,6 +1,6 @@
 //! Comparisons.
 
-use crate::{error, scenario::Scenario, table::Table, wait};
+use crate::{error, scenario::Scenario, scheme, table::Table, wait};
 use anabranch_report::{Comparison as Report, read_comparison};
 use anabranch_study::{
     compare::{ComparePlan, Permission, Request},
@@ -75,6 +75,8 @@ pub(crate) fn compare(
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Comparison> {
     let request = request(schemes, variants, seeds, baseline);
+    let names = request.schemes.iter().chain(&request.variants).map(String::as_str);
+    let threads = scheme::threads(threads, &names.chain([scenario.checked.to_toml().as_str()]).collect::<Vec<_>>());
     let plan = ComparePlan::new(&scenario.checked, &request).map_err(|e| error::scenario(&e))?;
     let (scenario, permission) = (scenario.checked.clone(), Permission { again, replace });
     let compared = wait::attend(py, plan.jobs.len(), callback, move |watch| {

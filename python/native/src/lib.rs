@@ -10,6 +10,7 @@ mod live;
 mod load;
 mod run;
 mod scenario;
+mod scheme;
 mod sweep;
 mod table;
 mod wait;
@@ -32,6 +33,7 @@ mod _native {
         load::{Loaded, load},
         run::{Outcome, run},
         scenario::Scenario,
+        scheme::{Decision, Feedback, Flow, Packet, Random, register_scheme},
         sweep::{Plan, Store},
         table::Table,
     };

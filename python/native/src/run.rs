@@ -1,6 +1,6 @@
 //! Runs in memory.
 
-use crate::{error, scenario::Scenario, table::Table, wait};
+use crate::{error, scenario::Scenario, scheme, table::Table, wait};
 use anabranch_results::{Context, TABLES};
 use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
@@ -101,6 +101,7 @@ pub(crate) fn run(
         let single = directory.as_deref().map(single).transpose()?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads > 0 { threads } else { cores().min(scenario.max_threads()) };
+        let threads = scheme::threads(threads, &[&scenario.to_toml()]);
         watch.started(0);
         let prepare = |setup: &mut _| {
             scenario.check(setup, &SIMULATOR)?;

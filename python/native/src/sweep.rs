@@ -1,6 +1,6 @@
 //! Sweeps, and stores of runs.
 
-use crate::{compare::request, error, scenario::Scenario, table::Table, wait};
+use crate::{compare::request, error, scenario::Scenario, scheme, table::Table, wait};
 use anabranch_report::Sweep as Report;
 use anabranch_results::store_directory;
 use anabranch_scenario::{ScenarioError, library};
@@ -158,6 +158,12 @@ impl Plan {
         task: Option<(usize, usize)>,
         callback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
+        let plan = &self.sweep.plan;
+        let values = plan.axes.iter().flat_map(|axis| &axis.values).cloned();
+        let base = self.sweep.order().first().and_then(|first| self.sweep.scenario(*first).ok());
+        let texts: Vec<String> =
+            values.chain(plan.entries.iter().cloned()).chain(base.map(|of| of.to_toml())).collect();
+        let threads = scheme::threads(threads, &texts.iter().map(String::as_str).collect::<Vec<_>>());
         let options = Options { threads, again: again(again_)?, replace, task };
         let due = self.sweep.due(&directory, &options).len();
         let sweep = self.sweep.clone();
@@ -206,6 +212,8 @@ impl Store {
         again_: &str,
         callback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
+        let texts: Vec<String> = scenarios.iter().map(|(_, scenario)| scenario.checked.to_toml()).collect();
+        let threads = scheme::threads(threads, &texts.iter().map(String::as_str).collect::<Vec<_>>());
         let tasks: Vec<Task> =
             scenarios.into_iter().map(|(name, scenario)| Task::new(name, (*scenario.checked).clone())).collect();
         let (directory, again, runs) = (self.directory.clone(), again(again_)?, tasks.len());

@@ -1,6 +1,6 @@
 //! Runs work on another thread while this one handles signals, progress and exceptions of Python.
 
-use crate::error;
+use crate::{error, scheme};
 use anabranch_study::{Observer, Progress};
 use pyo3::{prelude::*, types::PyDict};
 use std::{
@@ -84,7 +84,7 @@ impl Observer for Watch {
         state.changed = true;
     }
     fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || scheme::failed()
     }
 }
 
@@ -96,13 +96,15 @@ pub(crate) fn attend<T: Send + 'static>(
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
+    scheme::begin();
+    let begun = Instant::now();
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = channel();
     let theirs = watch.clone();
     let thread = std::thread::Builder::new()
         .name("anabranch".into())
         .spawn(move || {
-            let _ = sender.send(work(&theirs));
+            let _ = sender.send(scheme::beside(|| work(&theirs)));
         })
         .map_err(error::unexpected)?;
     // `Receiver` is not `Sync`, as `py.detach` requires.
@@ -126,6 +128,7 @@ pub(crate) fn attend<T: Send + 'static>(
             Ok(done) => {
                 // The memory of the thread is reusable once it has ended.
                 let _ = py.detach(|| thread.join());
+                scheme::end(py, begun.elapsed().as_secs_f64())?.into_iter().for_each(|note| watch.note(&note));
                 poll_python()?;
                 return Ok(done);
             }

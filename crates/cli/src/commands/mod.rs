@@ -16,6 +16,7 @@ pub(crate) mod nccl;
 pub(crate) mod paths;
 mod plan_runs;
 mod record;
+mod replay;
 mod report;
 mod reproduce;
 pub(crate) mod request;
@@ -70,6 +71,8 @@ pub(crate) enum Command {
     Bound(bound::Bound),
     /// Re-run from a manifest and compare fingerprints
     Rerun(rerun::Rerun),
+    /// Replay the feedback of a flow to its scheme or another
+    Replay(replay::Replay),
     /// Check files of a result against the digests in its manifest
     Verify(verify::Verify),
     /// Rebuild DIR/report.html from the rows in DIR
@@ -142,6 +145,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Matrix(arguments) => reproduce::matrix(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
+        Command::Replay(arguments) => replay::replay(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(&arguments),

@@ -424,6 +424,7 @@ fn faults_that_no_load_balancer_heeds_are_named() {
         ("mrc", "kind = \"link-down\"\ndetect_after = \"1us\"", Some("these switches keep their tables")),
         ("mrc", "kind = \"link-down\"", None),
         ("prime", "kind = \"link-down\"\ndetect_after = \"1us\"", None),
+        ("prime", "kind = \"link-degrade\"\nfactor = 0.5\ndetect_after = \"1us\"", Some("reads the rates of paths")),
         ("reps", "kind = \"path-deny\"", Some("no host here can deny a path")),
         ("mrc", "kind = \"path-deny\"", None),
         ("prime", "kind = \"path-deny\"", None),

@@ -21,6 +21,7 @@ mod mutated;
 mod own_scheme;
 mod pages;
 mod pictures;
+mod replay;
 mod report;
 mod reproduce;
 mod results;

@@ -37,6 +37,7 @@ const READING: &[&str] = &[
     "stats",
     "paths",
     "rerun",
+    "replay",
     "verify",
     "completions",
     // Networks, not files; they write to a directory of the system.

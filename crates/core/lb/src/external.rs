@@ -6,7 +6,7 @@ use crate::{
     registry::{ALIASES, HostParameters, SchemeCapabilities, SwitchParameters},
 };
 use anabranch_settings::{
-    About, Addition, External, ExternalParameters, Parameter, Parameters, Raw, Registry, SetError,
+    About, Addition, External, ExternalParameters, INTERFACE, Parameter, Parameters, Raw, Registry, SetError,
 };
 use anabranch_units::{Rate, Time};
 use std::fmt::Debug;
@@ -42,6 +42,23 @@ pub trait ExternalSwitch: SwitchScheme + Debug + Send + Sync + Sized + 'static {
 /// Returns the addition of a host scheme.
 pub fn host_scheme<S: ExternalHost>() -> Addition {
     Addition::new(host_kind::<S>(), S::INTERFACE, ("host scheme", HostParameters::ALL), names())
+}
+
+/// A host scheme that is described at run time, such as one in another language: its parameters, which create it.
+pub trait DescribedHost: ExternalParameters + SchemeCapabilities {
+    /// Creates the scheme of the host with the stable key `host_key`.
+    fn build(&self, seed: u64, host_key: u64) -> Box<dyn DynHost>;
+}
+
+/// Returns the addition of a host scheme that is described at run time; it keeps no columns of state.
+pub fn described_host<P: DescribedHost>(about: &'static About, parameters: P) -> Addition {
+    let functions = HostFunctions {
+        state: &[],
+        capabilities: |external| external.of::<P>(),
+        build: |external, seed, host_key| external.of::<P>().build(seed, host_key),
+    };
+    let kind = External { about, parameters: Box::new(parameters), functions };
+    Addition::new(kind, INTERFACE, ("host scheme", HostParameters::ALL), names())
 }
 
 /// Returns the addition of a switch scheme.

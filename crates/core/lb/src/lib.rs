@@ -3,6 +3,8 @@
 //! A scheme takes `(now, event)` and returns a decision, without clock, I/O or allocation per packet: the same code
 //! runs in the simulator and on a real network. One scheme is one file and one line of [`registry`].
 
+#![deny(missing_docs)]
+
 pub mod checks;
 mod external;
 mod guided;
@@ -17,10 +19,10 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-pub use external::{ExternalHost, ExternalSwitch, host_scheme, switch_scheme};
+pub use external::{DescribedHost, DynHost, ExternalHost, ExternalSwitch, described_host, host_scheme, switch_scheme};
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Step, Weights};
 pub use hash::{Hasher, ecmp};
-pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay};
+pub use record::{Call, CallEvent, OpenedFlow, Record, Recorded, RecordedSwitch, replay, replay_each};
 pub use sent::Sent;
 pub use signal::{LinkLoad, LinkSignal};
 pub use state::{MAX_STATE, State, StateColumn};
@@ -79,6 +81,9 @@ pub struct PathSpace<'a> {
     pub edge: u32,
     /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
+    /// Rate between the switches per path, indexed as `dead`, as the topology has it and degradations that were detected leave
+    /// it; 0 if dead. Only for schemes with [`registry::SchemeCapabilities::reads_path_rates`]; empty: unknown.
+    pub rates: &'a [Rate],
 }
 
 /// A packet that is about to be sent.
@@ -203,7 +208,8 @@ pub struct Feedback {
     /// Next new PSN.
     pub next_psn: u64,
     /// Packets at or after `cumulative` that have arrived: bit i is PSN `selective_from + i`. 0 where the transport reports none
-    /// (`roce`). [`Sent`] gives their tags.
+    /// (go-back-N), and with `roce` for schemes without [`registry::SchemeCapabilities::reads_selective`]. [`Sent`] gives their
+    /// tags.
     pub selective: u64,
     /// PSN of the first bit.
     pub selective_from: u64,
@@ -254,6 +260,8 @@ pub trait HostScheme {
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// Handles a change of the dead paths (indexed as [`PathSpace::dead`]; empty: none).
     fn on_paths_changed(&mut self, _now: Time, _slot: u32, _dead: &[bool]) {}
+    /// Handles a change of the rates of paths ([`PathSpace::rates`]), after that of the dead paths.
+    fn on_rates_changed(&mut self, _now: Time, _slot: u32, _rates: &[Rate]) {}
     /// Handles a change of the ports that are down, one bit per plane: the host's own and the receiver's.
     fn on_ports_changed(&mut self, _now: Time, _slot: u32, _local: u32, _remote: u32) {}
     /// Returns the next probe for the flow in `slot`; called until it returns `None` after every

@@ -2,14 +2,16 @@
 //! schemes on fresh ones.
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPaths, GuidedSwitch, HostScheme, LinkSignal,
-    LocalQueues, Loss, Outgoing, PacketView, PathReading, PathSpace, Probe, SchemeCounters, State, SwitchHeader,
-    SwitchScheme, Tag, ValueState,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, GuidedSwitch, HostScheme,
+    LinkSignal, LocalQueues, Loss, Outgoing, PacketView, PathReading, PathSpace, Probe, SchemeCounters, State,
+    SwitchHeader, SwitchScheme, Tag, ValueState,
     registry::{Host, Switch},
 };
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::{
     collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+    str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -21,6 +23,7 @@ pub struct OpenedFlow {
     labels: Box<[Tag]>,
     guided: Option<Arc<GuidedPaths>>,
     dead: Box<[bool]>,
+    rates: Box<[Rate]>,
 }
 
 impl PartialEq for OpenedFlow {
@@ -28,27 +31,151 @@ impl PartialEq for OpenedFlow {
         let of = |flow: &Self| (flow.info.key, flow.info.src, flow.info.dst, flow.info.base_rtt, flow.info.bdp_packets);
         of(self) == of(other)
             && (&self.uplinks, &self.labels, &self.dead) == (&other.uplinks, &other.labels, &other.dead)
+            && self.rates == other.rates
     }
 }
 
 impl Eq for OpenedFlow {}
 
 impl OpenedFlow {
-    fn new(of: &FlowInfo<'_>) -> Self {
-        let PathSpace { uplinks, labels, guided, planes, edge, dead } = of.paths;
+    /// Copies the properties of a flow.
+    pub fn new(of: &FlowInfo<'_>) -> Self {
+        let PathSpace { uplinks, labels, guided, planes, edge, dead, rates } = of.paths;
         OpenedFlow {
             info: FlowInfo { paths: PathSpace { planes, edge, ..PathSpace::default() }, ..*of },
             uplinks: uplinks.into(),
             labels: labels.into(),
             guided: guided.cloned(),
             dead: dead.into(),
+            rates: rates.into(),
         }
     }
 
     /// Returns the properties of the flow.
     pub fn info(&self) -> FlowInfo<'_> {
-        let OpenedFlow { info, uplinks, labels, guided, dead } = self;
-        FlowInfo { paths: PathSpace { uplinks, labels, guided: guided.as_ref(), dead, ..info.paths }, ..*info }
+        let OpenedFlow { info, uplinks, labels, guided, dead, rates } = self;
+        FlowInfo { paths: PathSpace { uplinks, labels, guided: guided.as_ref(), dead, rates, ..info.paths }, ..*info }
+    }
+}
+
+/// Numbers of a flow in its text, in this order.
+const NUMBERS: [&str; 14] = [
+    "key",
+    "connection",
+    "src",
+    "dst",
+    "size",
+    "packets",
+    "bdp_packets",
+    "base_rtt_ps",
+    "probe_rtt_ps",
+    "rate_bps",
+    "full_packet",
+    "early_packets",
+    "planes",
+    "edge",
+];
+
+fn joined(numbers: impl IntoIterator<Item = impl Display>) -> String {
+    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn numbers<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split(',').filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect()
+}
+
+fn rates(text: &str) -> Option<Box<[Rate]>> {
+    Some(numbers(text)?.into_iter().map(Rate).collect())
+}
+
+fn flags(text: &str) -> Box<[bool]> {
+    text.bytes().map(|byte| byte == b'1').collect()
+}
+
+/// `NAME=VALUE` words; lists have commas, `dead` a digit per path, `guided` six numbers per path.
+impl Display for OpenedFlow {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let FlowInfo { paths, key, connection, src, dst, size, packets, bdp_packets, .. } = self.info;
+        let FlowInfo { base_rtt, probe_rtt, rate, full_packet, early_packets, .. } = self.info;
+        let first =
+            [key, connection, src.into(), dst.into(), size, packets, bdp_packets, base_rtt.ps(), probe_rtt.ps()];
+        let last = [rate.0, full_packet.into(), early_packets, paths.planes.into(), paths.edge.into()];
+        for (name, value) in NUMBERS.iter().zip(first.into_iter().chain(last)) {
+            write!(f, "{name}={value} ")?;
+        }
+        let rates = joined(self.rates.iter().map(|rate| rate.0));
+        write!(f, "uplinks={} labels={} rates={rates} dead=", joined(&self.uplinks), joined(&self.labels))?;
+        self.dead.iter().try_for_each(|dead| write!(f, "{}", u8::from(*dead)))?;
+        let Some(guided) = &self.guided else { return Ok(()) };
+        let path = |path: GuidedPath| {
+            let [ev, kind, minimal, hops] = [path.ev, path.kind.into(), path.minimal.into(), path.hops.into()];
+            joined([ev.into(), kind.into(), minimal.into(), path.latency.ps(), path.propagation.ps(), hops.into()])
+        };
+        write!(f, " guided={}", joined((0..guided.len()).filter_map(|index| guided.path(index)).map(path)))
+    }
+}
+
+impl FromStr for OpenedFlow {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let word = |name: &str| text.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let mut values = [0u64; NUMBERS.len()];
+        for (value, name) in values.iter_mut().zip(NUMBERS) {
+            *value = word(name).and_then(|word| word.parse().ok()).ok_or(())?;
+        }
+        let [
+            key,
+            connection,
+            src,
+            dst,
+            size,
+            packets,
+            bdp_packets,
+            base_rtt,
+            probe_rtt,
+            rate,
+            full,
+            early,
+            planes,
+            edge,
+        ] = values;
+        let narrow = |value: u64| u32::try_from(value).map_err(drop);
+        let guided = word("guided").map(|word| {
+            let list = numbers::<u64>(word).ok_or(())?;
+            let (paths, _) = list.as_chunks::<6>();
+            let path = |&[ev, kind, minimal, latency, propagation, hops]: &[u64; 6]| GuidedPath {
+                ev: ev as u16,
+                kind: kind as u8,
+                minimal: minimal == 1,
+                latency: Time::from_ps(latency),
+                propagation: Time::from_ps(propagation),
+                hops: hops as u8,
+            };
+            Ok(Arc::new(GuidedPaths::new(paths.iter().map(path))))
+        });
+        Ok(OpenedFlow {
+            info: FlowInfo {
+                key,
+                connection,
+                src: narrow(src)?,
+                dst: narrow(dst)?,
+                size,
+                packets,
+                bdp_packets,
+                base_rtt: Time::from_ps(base_rtt),
+                probe_rtt: Time::from_ps(probe_rtt),
+                rate: Rate(rate),
+                full_packet: narrow(full)?,
+                early_packets: early,
+                paths: PathSpace { planes: narrow(planes)?, edge: narrow(edge)?, ..PathSpace::default() },
+            },
+            uplinks: word("uplinks").and_then(numbers).ok_or(())?.into(),
+            labels: word("labels").and_then(numbers).ok_or(())?.into(),
+            dead: flags(word("dead").ok_or(())?),
+            rates: word("rates").and_then(rates).ok_or(())?,
+            guided: guided.transpose()?,
+        })
     }
 }
 
@@ -69,6 +196,8 @@ pub enum CallEvent {
     Timeout(Tag),
     /// [`HostScheme::on_paths_changed`].
     PathsChanged(Box<[bool]>),
+    /// [`HostScheme::on_rates_changed`].
+    RatesChanged(Box<[Rate]>),
     /// [`HostScheme::on_ports_changed`].
     PortsChanged(u32, u32),
     /// [`HostScheme::poll_probe`].
@@ -79,6 +208,20 @@ pub enum CallEvent {
     Close,
     /// [`SwitchScheme::forward`] or [`SwitchScheme::guide`]: PSN and tag of the packet, and the link that it takes.
     Forward(u64, Tag, u32),
+}
+
+impl CallEvent {
+    /// Reads [`Call::passed`] of the words `paths`, `rates` and `ports`; `None`: it is none of them.
+    pub fn of_change(word: &str, passed: &str) -> Option<Self> {
+        match (word, passed.split_once(',')) {
+            ("paths", _) => Some(CallEvent::PathsChanged(flags(passed))),
+            ("rates", _) => Some(CallEvent::RatesChanged(rates(passed)?)),
+            ("ports", Some((local, remote))) => {
+                Some(CallEvent::PortsChanged(local.parse().ok()?, remote.parse().ok()?))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A call of a scheme for a flow.
@@ -115,6 +258,7 @@ impl Call {
             CallEvent::Signal(..) => "signal",
             CallEvent::Timeout(_) => "timeout",
             CallEvent::PathsChanged(_) => "paths",
+            CallEvent::RatesChanged(_) => "rates",
             CallEvent::PortsChanged(..) => "ports",
             CallEvent::PollProbe(Some(_)) => "probe",
             CallEvent::PollProbe(None) => "no-probe",
@@ -125,6 +269,22 @@ impl Call {
             CallEvent::Close => "close",
             CallEvent::Forward(..) => "forward",
         }
+    }
+
+    /// Returns what it passed beyond tags and numbers, as text; [`CallEvent::of_change`] and [`OpenedFlow`] read it.
+    pub fn passed(&self) -> Option<String> {
+        match &self.event {
+            CallEvent::Open(flow) => Some(format!("host={} {flow}", self.host)),
+            CallEvent::PathsChanged(dead) => Some(dead.iter().map(|dead| if *dead { '1' } else { '0' }).collect()),
+            CallEvent::RatesChanged(rates) => Some(joined(rates.iter().map(|rate| rate.0))),
+            CallEvent::PortsChanged(local, remote) => Some(format!("{local},{remote}")),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if it returned a choice, which may differ between schemes.
+    pub fn is_choice(&self) -> bool {
+        matches!(self.event, CallEvent::Select(..) | CallEvent::PollProbe(Some(_)))
     }
 
     /// Returns the path that it chose or reports on.
@@ -323,6 +483,10 @@ impl HostScheme for Recorded {
         self.scheme.on_paths_changed(now, slot, dead);
         self.write(now, slot, || CallEvent::PathsChanged(dead.into()));
     }
+    fn on_rates_changed(&mut self, now: Time, slot: u32, rates: &[Rate]) {
+        self.scheme.on_rates_changed(now, slot, rates);
+        self.write(now, slot, || CallEvent::RatesChanged(rates.into()));
+    }
     fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
         self.scheme.on_ports_changed(now, slot, local, remote);
         self.write(now, slot, || CallEvent::PortsChanged(local, remote));
@@ -427,37 +591,41 @@ impl SwitchScheme for RecordedSwitch {
 /// # Errors
 /// The first call whose result or state differs.
 pub fn replay(calls: &[Call], build: impl Fn(&'static str, u64) -> Host) -> Result<(), String> {
+    let mut differs = None;
+    replay_each(calls, build, |call, again| {
+        if call != &again {
+            differs.get_or_insert_with(|| format!("a fresh {} differs at {call:?}", call.scheme));
+        }
+    });
+    differs.map_or(Ok(()), Err)
+}
+
+/// Repeats calls as [`replay`], on schemes that may be others. `each` receives every call, and the same one with what the fresh
+/// scheme returned and its state.
+pub fn replay_each(calls: &[Call], build: impl Fn(&'static str, u64) -> Host, mut each: impl FnMut(&Call, Call)) {
     let mut fresh: BTreeMap<(&str, u64), Host> = BTreeMap::new();
     let of_host = |call: &&Call| !matches!(call.event, CallEvent::Forward(..));
     for call in calls.iter().filter(of_host) {
-        let Call { time, scheme, host, flow, ref event, .. } = *call;
+        let Call { time, scheme, host, flow, .. } = *call;
         let of = fresh.entry((scheme, host)).or_insert_with(|| build(scheme, host));
-        let repeated = match event {
-            CallEvent::Open(info) => {
-                of.open(time, flow, &info.info());
-                true
-            }
-            CallEvent::Select(packet, decision) => of.select(time, flow, packet) == *decision,
-            CallEvent::PollProbe(probe) => of.poll_probe(time, flow) == *probe,
+        let mut again = Call { state: State::default(), ..call.clone() };
+        match &mut again.event {
+            CallEvent::Open(info) => of.open(time, flow, &info.info()),
+            CallEvent::Select(packet, decision) => *decision = of.select(time, flow, packet),
+            CallEvent::PollProbe(probe) => *probe = of.poll_probe(time, flow),
             CallEvent::ProbeReply(tag, rtt, ecn, resumes) => {
-                of.on_probe_reply(time, flow, *tag, *rtt, *ecn) == *resumes
+                *resumes = of.on_probe_reply(time, flow, *tag, *rtt, *ecn);
             }
-            other => {
-                match other {
-                    CallEvent::Ack(feedback) => of.on_ack(time, flow, feedback),
-                    CallEvent::Loss(tag, cause) => of.on_loss(time, flow, *tag, *cause),
-                    CallEvent::Signal(tag, signal) => of.on_signal(time, flow, *tag, *signal),
-                    CallEvent::Timeout(tag) => of.on_timeout(time, flow, *tag),
-                    CallEvent::PathsChanged(dead) => of.on_paths_changed(time, flow, dead),
-                    CallEvent::PortsChanged(local, remote) => of.on_ports_changed(time, flow, *local, *remote),
-                    _ => of.close(flow),
-                }
-                true
-            }
-        };
-        if !repeated || of.state(time, flow, call.tag()) != call.state {
-            return Err(format!("a fresh {scheme} differs at {call:?}"));
+            CallEvent::Ack(feedback) => of.on_ack(time, flow, feedback),
+            CallEvent::Loss(tag, cause) => of.on_loss(time, flow, *tag, *cause),
+            CallEvent::Signal(tag, signal) => of.on_signal(time, flow, *tag, *signal),
+            CallEvent::Timeout(tag) => of.on_timeout(time, flow, *tag),
+            CallEvent::PathsChanged(dead) => of.on_paths_changed(time, flow, dead),
+            CallEvent::RatesChanged(rates) => of.on_rates_changed(time, flow, rates),
+            CallEvent::PortsChanged(local, remote) => of.on_ports_changed(time, flow, *local, *remote),
+            CallEvent::Close | CallEvent::Forward(..) => of.close(flow),
         }
+        again.state = of.state(time, flow, again.tag());
+        each(call, again);
     }
-    Ok(())
 }

@@ -29,7 +29,7 @@ use crate::{
     switch,
 };
 use anabranch_settings::registry;
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 
 /// Items common to both sides, in addition to [`anabranch_settings::registry!`].
 macro_rules! both_sides {
@@ -138,6 +138,9 @@ macro_rules! host_calls {
             #[inline]
             fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
                 match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* }
+            }
+            fn on_rates_changed(&mut self, now: Time, slot: u32, rates: &[Rate]) {
+                match self { $(Self::$scheme(s) => s.on_rates_changed(now, slot, rates),)* }
             }
             fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
                 match self { $(Self::$scheme(s) => s.on_ports_changed(now, slot, local, remote),)* }

@@ -1,10 +1,11 @@
-//! Kinds that other crates add to a registry, once per process and before anything reads it.
+//! Kinds that other crates add to a registry.
 
 use crate::{About, Parameter, Parameters, Raw, SetError, ValueSchema};
 use std::{
     any::{Any, TypeId},
     fmt::{self, Debug},
-    sync::OnceLock,
+    ops::Deref,
+    sync::{Mutex, PoisonError, RwLock},
 };
 
 /// Version of the interfaces that kinds of other crates implement. It changes where a kind compiles on and means something else.
@@ -104,6 +105,10 @@ impl Addition {
         Addition { about, what, interface, ours, taken, documentation, registry, kind: Box::new(kind) }
     }
 
+    fn is_as(&self, other: &Addition) -> bool {
+        (self.registry, self.about.name) == (other.registry, other.about.name)
+    }
+
     fn mistakes(&self) -> Vec<String> {
         let mut found = Vec::new();
         if self.interface != INTERFACE {
@@ -152,12 +157,28 @@ pub fn undocumented(parameter: &Parameter) -> Vec<String> {
 }
 
 struct Added {
-    additions: Vec<Addition>,
+    additions: Vec<&'static Addition>,
     /// Entries of each registry that has additions: ours, then the added.
     all: Vec<(TypeId, Vec<About>)>,
 }
 
-static ADDED: OnceLock<Added> = OnceLock::new();
+static ADDED: RwLock<Option<&'static Added>> = RwLock::new(None);
+
+fn current() -> Option<&'static Added> {
+    *ADDED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(additions: Vec<&'static Addition>) {
+    let mut all: Vec<(TypeId, Vec<About>)> = Vec::new();
+    for addition in &additions {
+        if !all.iter().any(|(registry, _)| *registry == addition.registry) {
+            let own = additions.iter().filter(|other| other.registry == addition.registry).map(|other| *other.about);
+            all.push((addition.registry, addition.ours.iter().copied().chain(own).collect()));
+        }
+    }
+    let added: &Added = Box::leak(Box::new(Added { additions, all }));
+    *ADDED.write().unwrap_or_else(PoisonError::into_inner) = Some(added);
+}
 
 /// Adds kinds to their registries. Call it once, before anything reads one.
 ///
@@ -166,37 +187,84 @@ static ADDED: OnceLock<Added> = OnceLock::new();
 pub fn add(additions: Vec<Addition>) -> Result<(), String> {
     let mut mistakes = Vec::new();
     for (i, addition) in additions.iter().enumerate() {
-        let same = |other: &&Addition| other.registry == addition.registry && other.about.name == addition.about.name;
-        let twice =
-            additions[..i].iter().find(same).map(|_| "another one that was registered has this name".to_string());
+        let twice = additions[..i]
+            .iter()
+            .find(|other| addition.is_as(other))
+            .map(|_| "another one that was registered has this name".to_string());
         let of = |mistake| format!("{} `{}`: {mistake}", addition.what, addition.about.name);
         mistakes.extend(addition.mistakes().into_iter().chain(twice).map(of));
     }
-    let mut all: Vec<(TypeId, Vec<About>)> = Vec::new();
-    for addition in &additions {
-        if !all.iter().any(|(registry, _)| *registry == addition.registry) {
-            let own = additions.iter().filter(|other| other.registry == addition.registry).map(|other| *other.about);
-            all.push((addition.registry, addition.ours.iter().copied().chain(own).collect()));
-        }
-    }
-    if mistakes.is_empty() && ADDED.set(Added { additions, all }).is_err() {
+    if mistakes.is_empty() && current().is_some() {
         mistakes.push("schemes were registered before; register all at once".into());
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
+    if !mistakes.is_empty() {
+        return Err(mistakes.join("\n"));
+    }
+    put(additions.into_iter().map(|addition| &*Box::leak(Box::new(addition))).collect());
+    Ok(())
+}
+
+/// Adds a kind at any time, in place of one of its name that was added before.
+///
+/// # Errors
+/// A line for each error; nothing is added then.
+pub fn add_or_replace(addition: Addition) -> Result<(), String> {
+    let mistakes = addition.mistakes();
+    if !mistakes.is_empty() {
+        return Err(mistakes.join("\n"));
+    }
+    let others = current().into_iter().flat_map(|added| added.additions.iter().copied());
+    let mut additions: Vec<&'static Addition> = others.filter(|other| !addition.is_as(other)).collect();
+    additions.push(Box::leak(Box::new(addition)));
+    put(additions);
+    Ok(())
 }
 
 /// Returns `true` if kinds were added.
 pub fn is_used() -> bool {
-    ADDED.get().is_some_and(|added| !added.additions.is_empty())
+    current().is_some_and(|added| !added.additions.is_empty())
+}
+
+/// A value that follows from registries, made again after kinds are added.
+pub struct OfRegistries<T: 'static> {
+    make: fn() -> T,
+    made: Mutex<Vec<(usize, &'static T)>>,
+}
+
+impl<T> OfRegistries<T> {
+    /// Creates it; `make` is called on first use.
+    pub const fn new(make: fn() -> T) -> Self {
+        OfRegistries { make, made: Mutex::new(Vec::new()) }
+    }
+}
+
+impl<T> Deref for OfRegistries<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let version = current().map_or(0, |added| std::ptr::from_ref(added).addr());
+        let known = |made: &[(usize, &'static T)]| made.iter().find(|(of, _)| *of == version).map(|(_, value)| *value);
+        let lock = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = known(&lock()) {
+            return value;
+        }
+        // Unlocked: `make` may use the value of other registries.
+        let made = Box::leak(Box::new((self.make)()));
+        let mut all = lock();
+        known(&all).unwrap_or_else(|| {
+            all.push((version, made));
+            made
+        })
+    }
 }
 
 /// Returns the kinds that were added to the registry whose functions are `F`.
 pub fn added<F: 'static>() -> impl Iterator<Item = &'static External<F>> {
-    ADDED.get().into_iter().flat_map(|added| &added.additions).filter_map(|addition| addition.kind.downcast_ref())
+    current().into_iter().flat_map(|added| &added.additions).filter_map(|addition| addition.kind.downcast_ref())
 }
 
 /// Returns the entries of that registry: `ours`, and those added.
 pub fn all<F: 'static>(ours: &'static [About]) -> &'static [About] {
-    let all = ADDED.get().and_then(|added| added.all.iter().find(|(registry, _)| *registry == TypeId::of::<F>()));
+    let all = current().and_then(|added| added.all.iter().find(|(registry, _)| *registry == TypeId::of::<F>()));
     all.map_or(ours, |(_, all)| all)
 }

@@ -67,7 +67,8 @@ parameters! {
         directed: bool = false, source "specification 12.6", Expert;
         /// Which packets are affected.
         affects: Affects = Affects::All, source "specification 12.6", Expert;
-        /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
+        /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down), or schemes that read the
+        /// rates of paths receive the new one (link-degrade).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// Time until a NIC with a port per plane detects that the link of a port is down, and sends nothing there, or up again.
         port_detect: Never<Time> = Never::Value(Time::ZERO), source "ours", Expert;
@@ -197,8 +198,8 @@ impl FaultParameters {
         self.check_keys()?;
         let noticed =
             matches!(self.kind, FaultKind::LinkDown | FaultKind::LinkUp | FaultKind::LinkFlap | FaultKind::SwitchDown);
-        if self.detect_after != Never::Never && !noticed {
-            let message = "`detect_after` goes with link-down, link-up, link-flap and switch-down; other faults leave the tables as they are";
+        if self.detect_after != Never::Never && !noticed && self.kind != FaultKind::LinkDegrade {
+            let message = "`detect_after` goes with link-down, link-up, link-flap, switch-down and link-degrade; other faults leave the tables as they are";
             return Err(TopologyError::at("detect_after", message));
         }
         let at_once = Never::Value(Time::ZERO);

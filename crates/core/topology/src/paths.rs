@@ -256,23 +256,38 @@ pub(crate) fn paths(graph: &Graph, routes: &Routes, src: u32, dst: u32, most: us
 }
 
 pub(crate) fn dead_paths(graph: &Graph, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
+    let rates = path_rates(graph, from, to, &|link| Rate(u64::from(!dead[link.0 as usize])));
+    rates.into_iter().map(|rate| rate == Rate(0)).collect()
+}
+
+/// Returns the rate of the slowest link of each path, numbered as by [`dead_paths`].
+pub(crate) fn path_rates(graph: &Graph, from: NodeId, to: NodeId, rate: &impl Fn(LinkId) -> Rate) -> Vec<Rate> {
     let hops = switch_distance(graph, from, to);
     if from == to || hops == u32::MAX || graph.uplinks.is_empty() {
         return Vec::new();
     }
     let levels = (hops as usize / 2).min(graph.uplinks.len());
     let total: u32 = graph.uplinks[..levels].iter().product();
-    (0..total).map(|path| is_dead(graph, from, to, path, levels, dead)).collect()
+    (0..total).map(|path| rate_of(graph, from, to, path, levels, rate)).collect()
 }
 
-fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize, dead: &[bool]) -> bool {
-    let mut at = from;
+/// Rate of the slowest link of a path; 0: a link of it has rate 0.
+fn rate_of(
+    graph: &Graph,
+    from: NodeId,
+    to: NodeId,
+    mut path: u32,
+    levels: usize,
+    rate: &impl Fn(LinkId) -> Rate,
+) -> Rate {
+    let (mut at, mut slowest) = (from, Rate(u64::MAX));
     for uplinks in &graph.uplinks[..levels] {
         let part = path % uplinks;
         path /= uplinks;
-        let Some(link) = graph.uplinks_of(at).nth(part as usize) else { return true };
-        if dead[link.0 as usize] {
-            return true;
+        let Some(link) = graph.uplinks_of(at).nth(part as usize) else { return Rate(0) };
+        slowest = slowest.min(rate(link));
+        if slowest == Rate(0) {
+            return slowest;
         }
         at = graph.link(link).to;
     }
@@ -284,11 +299,12 @@ fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize
                 && next.0 >= graph.hosts
                 && (if left == 0 { next == to } else { is_above(graph, next, to) })
         };
-        let mut down = graph.out_links(at).iter().filter(downwards).filter(|l| !dead[l.0 as usize]);
-        let Some(link) = down.next() else { return true };
+        let mut down = graph.out_links(at).iter().filter(downwards).filter(|l| rate(**l) > Rate(0));
+        let Some(link) = down.next() else { return Rate(0) };
+        slowest = slowest.min(rate(*link));
         at = graph.link(*link).to;
     }
-    false
+    slowest
 }
 
 fn is_above(graph: &Graph, upper: NodeId, lower: NodeId) -> bool {

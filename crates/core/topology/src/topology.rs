@@ -2,7 +2,7 @@ use crate::{
     Guide, LinkId, LinkOverride, NodeId, Routes, Scale, Summary, TopologyError, adversarial, graph::Graph, overrides,
     paths, select, summary,
 };
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::{
     collections::BTreeMap,
     ops::{Deref, DerefMut},
@@ -131,6 +131,12 @@ impl Topology {
     /// link. Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty if there is no choice.
     pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
         paths::dead_paths(self, from, to, dead)
+    }
+
+    /// Returns per path, numbered as by [`Topology::dead_paths`], the rate of its slowest link; links of rate 0 are dead. Empty as
+    /// there.
+    pub fn path_rates(&self, from: NodeId, to: NodeId, rate: &impl Fn(LinkId) -> Rate) -> Vec<Rate> {
+        paths::path_rates(self, from, to, rate)
     }
 
     /// Returns the round trip of a packet of `data` bytes and its ACK of `ack` bytes.

@@ -23,6 +23,8 @@ pub struct Network {
     pub links: u64,
     /// Bytes that the sender can have in flight, all sent at once, before a queue of its empty path overflows; `None`: any.
     pub burst: Option<u64>,
+    /// A scheme reads which packets beyond the cumulative PSN have arrived, of transports that report them on request.
+    pub selective: bool,
 }
 
 /// Full packets of a bandwidth-delay product from which on windows do not cover the waits of acknowledgements.

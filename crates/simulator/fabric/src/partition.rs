@@ -432,8 +432,10 @@ impl anabranch_engine::Partition for Partition<'_> {
         }
         while let Some(tables) = plan.tables.get(self.tables_applied).filter(|tables| tables.from <= time) {
             (self.cx.tables, self.cx.routes) = (tables, &tables.routes);
-            self.cx.paths.forget_live();
-            self.switches.on_tables_changed(&self.cx);
+            if !tables.same_paths {
+                self.cx.paths.forget_live();
+                self.switches.on_tables_changed(&self.cx);
+            }
             self.hosts.nics.on_tables_changed(&mut self.cx, time);
             self.tables_applied += 1;
         }

@@ -2,7 +2,8 @@
 
 use crate::plan::{Plan, Tables};
 use anabranch_lb::{GuidedPath, GuidedPaths};
-use anabranch_topology::{Guide, NodeId};
+use anabranch_topology::{Guide, LinkId, NodeId};
+use anabranch_units::Rate;
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
 
@@ -83,6 +84,40 @@ pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u3
     let paths = paths(plan, &guided.guide, from, to);
     let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &known)).collect();
     if flags.contains(&true) { flags } else { Vec::new() }
+}
+
+/// Returns the rates of the paths from `src` to `dst`, numbered as by [`dead_paths`], whose result is `dead`; empty: unknown, there is
+/// no choice, or the scheme does not read them.
+pub(crate) fn path_rates(
+    plan: &Plan<'_>,
+    tables: &Tables,
+    balancer: u8,
+    (src, dst): (u32, u32),
+    dead: &[bool],
+) -> Vec<Rate> {
+    if tables.rates.is_empty() || !plan.balancers[usize::from(balancer)].host.capabilities().reads_path_rates() {
+        return Vec::new();
+    }
+    let of_link = |link: LinkId| tables.rates[link.0 as usize];
+    let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
+    let mut rates: Vec<Rate> = if let Some(guided) = guided {
+        let slowest = |links: &[u32]| links.iter().map(|link| of_link(LinkId(*link))).min().unwrap_or_default();
+        let (from, to) = (plan.leaf[src as usize], plan.leaf[dst as usize]);
+        paths(plan, &guided.guide, from, to).iter().map(|path| slowest(&path.1)).collect()
+    } else {
+        let of_plane = |plane: u32| {
+            let [from, to] = [src, dst].map(|host| plan.topology.edge_switch_in(host, plane));
+            plan.topology.path_rates(from, to, &of_link)
+        };
+        let planes: Vec<Vec<Rate>> = (0..plan.planes).map(of_plane).collect();
+        let of_path = |path: usize| planes.iter().map(move |plane| plane[path]);
+        match plan.nic_ports[usize::from(balancer)].named_planes() {
+            1 => (0..planes[0].len()).filter_map(|path| of_path(path).max()).collect(),
+            _ => (0..planes[0].len()).flat_map(of_path).collect(),
+        }
+    };
+    rates.iter_mut().zip(dead).filter(|(_, dead)| **dead).for_each(|(rate, _)| *rate = Rate(0));
+    rates
 }
 
 /// Returns the planes whose port of `src` or `dst` is denied, one bit each.

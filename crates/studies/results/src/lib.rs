@@ -56,7 +56,7 @@ pub use summary::{
 };
 pub use tables::{
     At, Bits, Column, ColumnKind, Context, Filling, Frame, Label, Member, REPEAT_RUN, RowDifference, TABLES, Table,
-    Validity, Value, Words, csv_tables, differing_rows, stage_gathered,
+    Validity, Value, Words, csv_tables, differing_rows, read_calls, stage_gathered,
 };
 pub use verify::{
     Finding, FindingKind, Verified, check_files, check_results, check_runs, content_of, damage, is_data, is_intact,

@@ -16,7 +16,7 @@ fn tutorial(folder: &Folder, with: impl Fn(&str) -> String) {
     let page = include_str!("../../../../../docs/tutorials/own-scheme.md");
     let blocks = page.split("<!-- run: own scheme -->\n```text\n").skip(1);
     let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(blocks.len(), 3, "to write, compare and send");
+    assert_eq!(blocks.len(), 4, "to write, compare, replay and send");
     for block in blocks {
         let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
         let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap_or_default());

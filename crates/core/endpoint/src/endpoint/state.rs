@@ -333,6 +333,7 @@ pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
         queue_drain: settings.queue_drain,
         trimming: true,
         nic_rate: settings.rate,
+        selective: settings.scheme.capabilities().reads_selective(),
         ..Network::default()
     };
     Transport::new(&settings.transport, &network)

@@ -7,7 +7,7 @@ use crate::{
     registry::{Host, HostParameters, SchemeCapabilities, TagKind},
 };
 use anabranch_random::Stream;
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::{cell::Cell, ops::Range, sync::Arc, time::Duration};
 
 const SLOTS: u32 = 4;
@@ -186,6 +186,8 @@ fn play(
             Event::Paths { slot, dead } => {
                 let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);
                 host.on_paths_changed(now, slot, &dead);
+                let rates: Vec<Rate> = dead.iter().map(|dead| Rate(u64::from(!dead))).collect();
+                host.on_rates_changed(now, slot, &rates);
             }
             Event::Ports { slot, down } => host.on_ports_changed(now, slot, down & 3, down >> 2),
             Event::Poll { slot } => {

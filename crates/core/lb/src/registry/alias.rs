@@ -1,8 +1,10 @@
 //! Pairs of a host and a switch scheme under the names that papers and peers use.
 
 use super::{HostParameters, SchemeError, SwitchParameters, TagKind};
-use anabranch_settings::{Raw, Unknown};
-use std::sync::OnceLock;
+use anabranch_settings::{
+    Raw, Unknown,
+    external::{self, OfRegistries},
+};
 
 /// A name for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +111,14 @@ pub const ALIASES: &[Alias] = &[
 /// Returns every alias, and for a scheme of another crate its own name with a partner: the scheme of that name on the other side,
 /// else the first of ours that its tags suit.
 pub fn aliases() -> &'static [Alias] {
-    static ALL: OnceLock<Vec<Alias>> = OnceLock::new();
+    static ALL: OfRegistries<Vec<Alias>> = OfRegistries::new(with_added);
+    if external::is_used() { &ALL } else { ALIASES }
+}
+
+fn with_added() -> Vec<Alias> {
     let hosts = || HostParameters::each().into_iter().filter(|host| matches!(host, HostParameters::External(_)));
     let switches =
         || SwitchParameters::each().into_iter().filter(|switch| matches!(switch, SwitchParameters::External(_)));
-    if (HostParameters::all().len(), SwitchParameters::all().len())
-        == (HostParameters::ALL.len(), SwitchParameters::ALL.len())
-    {
-        return ALIASES;
-    }
     let tags = |host: &HostParameters| host.capabilities().tags();
     let suit = |host: &HostParameters, switch: &SwitchParameters| goes_with(tags(host), switch.capabilities().tags());
     let of_host = |host: HostParameters| {
@@ -130,8 +131,7 @@ pub fn aliases() -> &'static [Alias] {
         let host = HostParameters::each().into_iter().find(|host| !is_named && suit(host, &switch))?;
         Some(alias(switch.name(), host.name(), switch.name(), switch.about().summary))
     };
-    let added = || hosts().filter_map(of_host).chain(switches().filter_map(of_switch));
-    ALL.get_or_init(|| ALIASES.iter().copied().chain(added()).collect())
+    ALIASES.iter().copied().chain(hosts().filter_map(of_host)).chain(switches().filter_map(of_switch)).collect()
 }
 
 /// Returns the pair of an alias (`prime`) or of both names (`ops+drill`), with default parameters.

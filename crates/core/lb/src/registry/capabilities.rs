@@ -79,6 +79,16 @@ pub trait SchemeCapabilities {
         None
     }
 
+    /// Returns `true` if a host scheme reads [`crate::Feedback::selective`] of every transport that selectively acknowledges.
+    fn reads_selective(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if a host scheme reads [`crate::PathSpace::rates`].
+    fn reads_path_rates(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].
     fn profiles_ports(&self) -> bool {
         false

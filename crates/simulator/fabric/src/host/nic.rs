@@ -12,7 +12,7 @@ use crate::{
     ids::{FlowId, HostId, PacketId, PortId, Slot},
     measure::{Cause, Gaps, Record},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
-    paths::dead_paths,
+    paths::{dead_paths, path_rates},
     plan::Plan,
 };
 use anabranch_backend::{LoadBalancer, Scheduling};
@@ -411,8 +411,13 @@ impl Nics {
             let Sending { src, dst, balancer, .. } = self.flows[slot].of;
             let down = if cx.plan.planes > 1 { self.down_between(src.0, dst.0) } else { 0 };
             let dead = dead_paths(cx.plan, cx.tables, balancer, src.0, dst.0, down);
-            let scheme = self.schemes[src.at()][usize::from(balancer)].scheme_mut();
-            if self.flows[slot].on_paths_changed(scheme, Time::from_ps(now), &dead) {
+            let rates = path_rates(cx.plan, cx.tables, balancer, (src.0, dst.0), &dead);
+            let (scheme, flow) = (self.schemes[src.at()][usize::from(balancer)].scheme_mut(), &mut self.flows[slot]);
+            let resumes = !cx.tables.same_paths && flow.on_paths_changed(scheme, Time::from_ps(now), &dead);
+            if !rates.is_empty() {
+                scheme.on_rates_changed(Time::from_ps(now), flow.scheme_slot(), &rates);
+            }
+            if resumes {
                 self.resume_at(cx, Slot(slot as u32), now);
             }
         }

@@ -6,9 +6,10 @@ use crate::{
     context::Ctx,
     ids::{HostId, PacketId, PortId, Slot},
     packet::{Kind, Packet},
-    paths::dead_paths,
+    paths::{dead_paths, path_rates},
     plan::{DownPorts, NicPorts, Plan, PortChange},
 };
+use anabranch_lb::HostScheme;
 use anabranch_topology::LinkId;
 use anabranch_units::Time;
 
@@ -201,6 +202,10 @@ impl Nics {
         let scheme = self.schemes[src.at()][usize::from(flow.of.balancer)].scheme_mut();
         flow.on_ports_changed(scheme, time, local, remote);
         flow.on_paths_changed(scheme, time, &dead);
+        let rates = path_rates(cx.plan, cx.tables, flow.of.balancer, (src.0, dst.0), &dead);
+        if !rates.is_empty() {
+            scheme.on_rates_changed(time, flow.scheme_slot(), &rates);
+        }
     }
 
     /// Returns `true` if a flow waits at a host whose ports are all down.

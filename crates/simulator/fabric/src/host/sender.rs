@@ -12,7 +12,7 @@ use crate::{
     labels::Labels,
     measure::{Cause, Timeline},
     packet::{Kind, LAST_HOP, MARKED, Packet, SIGNALLED},
-    paths::dead_paths,
+    paths::{dead_paths, path_rates},
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
@@ -56,6 +56,7 @@ impl Senders {
         let balancer = plan.balancer_of(flow);
         let down = if plan.planes > 1 { nics.down_between(flow.src, flow.dst) } else { 0 };
         let dead = dead_paths(plan, cx.tables, balancer, flow.src, flow.dst, down);
+        let rates = path_rates(plan, cx.tables, balancer, (flow.src, flow.dst), &dead);
         let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
         let (from, to) = (plan.leaf[flow.src as usize], plan.leaf[flow.dst as usize]);
         let list = guided.map(|guided| cx.paths.list(plan, &guided.guide, from, to));
@@ -86,7 +87,7 @@ impl Senders {
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transports.main().early_packets(),
-            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, planes, edge: to },
+            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, planes, edge: to, rates: &rates },
         };
         let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
         cx.nics.open(src, pairs);

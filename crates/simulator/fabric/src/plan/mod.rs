@@ -298,6 +298,7 @@ impl<'a> Plan<'a> {
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
+        let heeds_rates = setup.load_balancers.iter().any(|b| b.host.capabilities().reads_path_rates());
         let is_static = setup.load_balancers.iter().all(|b| b.switch.capabilities().keeps_tables());
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transports.max_timeout();
@@ -319,7 +320,7 @@ impl<'a> Plan<'a> {
             nic_queue: host_up.iter().map(|up| fabric.at(*up, links[*up as usize].rate).queue).min().unwrap_or(0),
             fastest,
             hop_delay: between.map_or(Time::ZERO, |link| link.delay),
-            tables: tables::tables(topology, &setup.faults, is_static, go_on)
+            tables: tables::tables(topology, &setup.faults, (is_static, heeds_rates), go_on)
                 .map_err(|Stopped| RunError::Interrupted)?,
             flow_keys: if udp_ports {
                 udp_ports_of(&setup.flows, hosts)

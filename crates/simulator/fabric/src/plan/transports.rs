@@ -193,6 +193,7 @@ impl FlowTransports {
                 nic_rate: pair.nic_rate,
                 links: if recorded { 0 } else { pair.ports + 1 },
                 burst: burst(setup, pair, limits),
+                selective: setup.load_balancers.iter().any(|b| b.host.capabilities().reads_selective()),
             };
             networks.insert(pair.key, network);
         }

@@ -2,8 +2,12 @@
 
 use crate::common::*;
 use anabranch_backend::{Measure, Setup};
+use anabranch_lb::{
+    Call, CallEvent, Decision, ExternalHost, FlowInfo, HostScheme, Outgoing,
+    registry::{HostParameters, SchemeCapabilities, TagKind},
+};
 use anabranch_outcome::{FlowStatus, RunResult};
-use anabranch_settings::{Auto, Never};
+use anabranch_settings::{About, Auto, Never, parameters};
 use anabranch_topology::{Affects, FaultKind, FaultParameters};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
@@ -18,6 +22,88 @@ fn degraded_link_slows_later_packets() {
     let setup = with_fault(unconstrained(setup(two_leaves(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
     let rx = 4 * WIRE + 6 * 2 * WIRE + 3 * WIRE + 4 * DELAY;
     assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(rx)));
+}
+
+parameters! {
+    /// Of a scheme that takes the fastest path.
+    pub struct FastestParameters {}
+}
+
+impl SchemeCapabilities for FastestParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::MultiPart
+    }
+    fn reads_path_rates(&self) -> bool {
+        true
+    }
+}
+
+/// The last of the fastest paths.
+#[derive(Debug)]
+struct Fastest(u32);
+
+impl Fastest {
+    fn take(&mut self, rates: &[Rate]) {
+        self.0 = rates.iter().zip(0..).max().map_or(0, |(_, path)| path);
+    }
+}
+
+impl ExternalHost for Fastest {
+    const INTERFACE: u32 = 1;
+    const ABOUT: About = About::brief("fastest", "the fastest path");
+    type Parameters = FastestParameters;
+    fn new(_: FastestParameters, _: u64, _: u64) -> Self {
+        Fastest(0)
+    }
+}
+
+impl HostScheme for Fastest {
+    fn open(&mut self, _now: Time, _slot: u32, flow: &FlowInfo<'_>) {
+        self.take(flow.paths.rates);
+    }
+    fn close(&mut self, _slot: u32) {}
+    fn select(&mut self, _now: Time, _slot: u32, _packet: &Outgoing) -> Decision {
+        Decision::Send(self.0)
+    }
+    fn on_rates_changed(&mut self, _now: Time, _slot: u32, rates: &[Rate]) {
+        self.take(rates);
+    }
+}
+
+/// Rates of the two paths, and the path of every packet: path 1 of two equal ones, path 0 once a degradation of path 1 is detected
+/// at 5 us, path 1 again once the cut of path 0 is detected at 15 us. A scheme that does not read them receives none.
+#[test]
+fn rates_of_paths_change_once_detected() {
+    let graph = topology("leaf-spine", "leaves=2 spines=2 hosts_per_leaf=1 link_rate=400Gbps link_delay=1us");
+    let mut slow = link_fault(FaultKind::LinkDegrade, Time::from_us(2), "spine1->leaf1");
+    (slow.rate, slow.detect_after) = (Some(Rate::gbps(100)), Never::Value(Time::from_us(3)));
+    let mut cut = link_fault(FaultKind::LinkDown, Time::from_us(12), "leaf0->spine0");
+    cut.detect_after = Never::Value(Time::from_us(3));
+    let setup = with_fault(with_fault(setup(graph, flows(&[(0, 1, 300 * 4096, 0)]), "co-prime"), slow), cut);
+    let traced = |host: HostParameters| {
+        let mut setup = setup.clone();
+        setup.load_balancers[0].host = host;
+        (setup.measure.trace_flows, setup.measure.trace_scheme, setup.measure.trace_limit) = (vec![0], true, u64::MAX);
+        run(&setup).watched.schemes.iter().map(|row| row.call.clone()).collect::<Vec<_>>()
+    };
+    let calls = traced(HostParameters::external::<Fastest>());
+    let gbps = |rates: &[Rate]| rates.iter().map(|rate| rate.0 / 1_000_000_000).collect::<Vec<_>>();
+    let told = |call: &Call| match &call.event {
+        CallEvent::Open(flow) => Some((call.time, gbps(flow.info().paths.rates))),
+        CallEvent::RatesChanged(rates) => Some((call.time, gbps(rates))),
+        _ => None,
+    };
+    let at = Time::from_us;
+    let expected = [(at(0), vec![400, 400]), (at(5), vec![400, 100]), (at(15), vec![0, 100])];
+    assert_eq!(calls.iter().filter_map(told).collect::<Vec<_>>(), expected);
+    for call in calls.iter().filter(|call| call.psn().is_some() && call.word() == "send") {
+        let path = if (at(5)..at(15)).contains(&call.time) { 0 } else { 1 };
+        assert_eq!(call.tag(), Some(path), "{call:?}");
+    }
+    let others = traced(HostParameters::named("co-prime").unwrap());
+    assert!(!others.iter().any(|call| matches!(call.event, CallEvent::RatesChanged(_))));
+    // The degradation is no change of paths for it: one call, for the cut.
+    assert_eq!(others.iter().filter(|call| call.word() == "paths").count(), 1);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use crate::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, GpuRow, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };
+use anabranch_settings::external::OfRegistries;
 use anabranch_units::Time;
-use std::sync::LazyLock;
 
 #[inline]
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
@@ -317,7 +317,8 @@ fn occupancy_rows(result: &RunResult) -> Vec<At> {
 }
 
 /// All tables of a run.
-pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| FIXED.iter().copied().chain(schemes::tables()).collect());
+pub static TABLES: OfRegistries<Vec<Table>> =
+    OfRegistries::new(|| FIXED.iter().copied().chain(schemes::tables()).collect());
 
 const FIXED: &[Table] = &[
     Table {

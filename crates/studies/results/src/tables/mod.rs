@@ -17,6 +17,7 @@ pub use differ::{RowDifference, differing_rows};
 pub use filling::{Bits, Filling, Validity, Words};
 pub use gather::{Label, Member};
 pub use read::{Frame, REPEAT_RUN};
+pub use schemes::read_calls;
 pub use text::csv_tables;
 
 pub use gather::stage_gathered;

@@ -2,16 +2,19 @@
 //! columns of its state in its own file.
 
 use super::{
-    At, Column, ColumnKind, Context, Table, Value,
+    At, Column, ColumnKind, Context, Frame, REPEAT_RUN, Table, Value,
     columns::plain,
     declare::{columns, integer, picoseconds, text},
     filling::fill,
 };
+use crate::ReportError;
 use anabranch_lb::{
-    Call, CallEvent, Decision, MAX_STATE, StateColumn,
+    Call, CallEvent, Decision, Feedback, LinkSignal, Loss, MAX_STATE, Outgoing, Probe, State, StateColumn,
     registry::{HostParameters, SwitchParameters},
 };
 use anabranch_outcome::{LinkRow, RunResult};
+use anabranch_units::Time;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 fn call<'r>(c: &Context<'r>, at: At) -> &'r Call {
     &c.result.watched.schemes[at.0].call
@@ -65,6 +68,9 @@ const CALLS: &[Column] = columns! {
         CallEvent::Signal(_, signal) => integer(signal.0.into()),
         _ => Value::Empty,
     };
+    passed: Text, "", "of open: key of the host and properties of the flow; of paths: a digit per path, 1 if dead; of ports: those \
+         down at sender and receiver, one bit each. For `replay`",
+        |c, at| Value::Text(call(c, at).passed().map_or("".into(), Into::into));
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
@@ -106,6 +112,85 @@ fn rows(table: &Table, result: &RunResult) -> Vec<At> {
             && all[at.0].is_written(at.0.checked_sub(1).map(|before| &all[before]))
     };
     plain(all.len()).into_iter().filter(is_own).collect()
+}
+
+/// Reads the calls of a host scheme from the results in `dir`, in the order in which they are there; `None`: there is no such table.
+pub fn read_calls(dir: &Path, scheme: &HostParameters) -> Result<Option<Vec<Call>>, ReportError> {
+    let (table, state) = (name(scheme.name()), scheme.state());
+    let columns: Vec<&str> = CALLS.iter().map(|column| column.name).chain(state.iter().map(|of| of.name)).collect();
+    let Some(frame) = Frame::read(dir, &table, &columns)? else { return Ok(None) };
+    let file =
+        || ["parquet", "csv"].map(|kind| dir.join(format!("{table}.{kind}"))).into_iter().find(|file| file.exists());
+    let wrong = |found: String| ReportError::content(&file().unwrap_or_default(), found, REPEAT_RUN);
+    if let [first, ..] = frame.missing() {
+        return Err(wrong(format!("it has no column `{first}`: another version wrote it")));
+    }
+    let mut hosts = BTreeMap::new();
+    let call = |row: usize| {
+        let number = |name: &str| frame.integers(name)[row];
+        let (word, passed) = (frame.texts("event")[row].as_str(), frame.texts("passed")[row].as_str());
+        let flow = number("flow_id")? as u32;
+        let event = match word {
+            "open" => {
+                hosts.insert(flow, passed.strip_prefix("host=")?.split(' ').next()?.parse().ok()?);
+                CallEvent::Open(Arc::new(passed.parse().ok()?))
+            }
+            _ => CallEvent::of_change(word, passed).or_else(|| event(&frame, row, word))?,
+        };
+        let values: Vec<f64> = state.iter().map(|of| frame.reals(of.name)[row].unwrap_or(f64::NAN)).collect();
+        let (time, host) = (Time::from_ps(number("time_ps")?), *hosts.get(&flow)?);
+        Some(Call { time, scheme: scheme.name(), host, flow, event, state: State::of(&values) })
+    };
+    let mut call = call;
+    let read = |row| call(row).ok_or_else(|| wrong(format!("row {}: it is no call of a scheme", row + 1)));
+    (0..frame.rows()).map(read).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// Returns a call but those of [`Call::passed`].
+fn event(frame: &Frame, row: usize, word: &str) -> Option<CallEvent> {
+    let number = |name: &str| frame.integers(name)[row];
+    let time = |name: &str| number(name).map(Time::from_ps);
+    let (tag, marked) = (number("tag").map(|tag| tag as u32), frame.flags("marked")[row]);
+    let packet = || {
+        Some(Outgoing {
+            psn: number("psn")?,
+            bytes: number("bytes")? as u32,
+            retransmission: frame.flags("retransmission")[row],
+            eligible_at: time("eligible_ps")?,
+            free_ports: number("free_ports").map_or(u32::MAX, |ports| ports as u32),
+            port_free_at: time("port_free_ps").unwrap_or(Time::ZERO),
+        })
+    };
+    Some(match word {
+        "send" => CallEvent::Select(packet()?, Decision::Send(tag?)),
+        "send-ack-request" => CallEvent::Select(packet()?, Decision::SendWithAckRequest(tag?)),
+        "hold" => CallEvent::Select(packet()?, Decision::Hold(time("until_ps")?)),
+        "wait" => CallEvent::Select(packet()?, Decision::Wait),
+        "ack" => CallEvent::Ack(Feedback {
+            tag: tag?,
+            ecn: marked,
+            rtt: time("rtt_ps"),
+            psn: number("psn")?,
+            packets: number("packets")? as u32,
+            bytes: number("bytes")?,
+            cumulative: number("acked_below")?,
+            next_psn: number("next_psn")?,
+            selective: number("selective").unwrap_or(0),
+            selective_from: number("selective_from").unwrap_or(0),
+        }),
+        "trimmed" => CallEvent::Loss(tag?, Loss::Trimmed),
+        "trimmed-last-hop" => CallEvent::Loss(tag?, Loss::TrimmedAtLastHop),
+        "gap" => CallEvent::Loss(tag?, Loss::Gap),
+        "refused" => CallEvent::Loss(tag?, Loss::Refused),
+        "signal" => CallEvent::Signal(tag?, LinkSignal(number("signal")? as u16)),
+        "timeout" => CallEvent::Timeout(tag?),
+        "probe" => CallEvent::PollProbe(Some(Probe { tag: tag?, bytes: number("bytes")? as u32 })),
+        "no-probe" => CallEvent::PollProbe(None),
+        "reply" | "reply-resume" => CallEvent::ProbeReply(tag?, time("rtt_ps")?, marked, word == "reply-resume"),
+        "probe-lost" | "probe-lost-resume" => CallEvent::ProbeReply(tag?, Time::MAX, marked, word != "probe-lost"),
+        "close" => CallEvent::Close,
+        _ => return None,
+    })
 }
 
 fn name(scheme: &str) -> String {

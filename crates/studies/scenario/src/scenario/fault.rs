@@ -84,6 +84,7 @@ pub(crate) fn unheeded(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -
     let keeps = setup.load_balancers.iter().filter(|b| b.switch.capabilities().keeps_tables()).count();
     let reads = |tags| matches!(tags, TagKind::MultiPart | TagKind::Guided);
     let is_read = setup.load_balancers.iter().any(|b| reads(b.host.capabilities().tags()));
+    let reads_rates = setup.load_balancers.iter().any(|b| b.host.capabilities().reads_path_rates());
     let planes = setup.topology.planes;
     let names_ports = setup.load_balancers.iter().any(|b| b.named_planes(setup.fabric.nic_ports, planes) > 1);
     let is_port = |link: &LinkId| {
@@ -96,6 +97,10 @@ pub(crate) fn unheeded(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -
     let of = |(number, fault): (usize, &FaultParameters)| {
         let is_denial = matches!(fault.kind, FaultKind::PathDeny | FaultKind::PathAllow);
         let why = match fault.detect_after {
+            Never::Value(_) if fault.kind == FaultKind::LinkDegrade && reads_rates => return None,
+            Never::Value(_) if fault.kind == FaultKind::LinkDegrade => {
+                "`detect_after` of a degradation has no effect: no host scheme here reads the rates of paths"
+            }
             Never::Value(_) if keeps > 0 && keeps == setup.load_balancers.len() => {
                 "`detect_after` has no effect: these switches keep their tables (`remap = \"static\"`)"
             }

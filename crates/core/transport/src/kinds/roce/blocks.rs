@@ -36,6 +36,11 @@ impl Blocks {
         self.0.first().copied()
     }
 
+    /// Returns the 64 PSNs from `from` on, a bit each.
+    pub(crate) fn bits(&self, from: u64) -> u64 {
+        (0..64).filter(|bit| self.contains(from + bit)).fold(0, |bits, bit| bits | 1 << bit)
+    }
+
     pub(crate) fn discard_below(&mut self, psn: u64) {
         let gone = self.0.partition_point(|run| run.1 <= psn);
         self.0.drain(..gone);

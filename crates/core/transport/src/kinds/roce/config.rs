@@ -36,6 +36,8 @@ pub struct RoceConfig {
     pub(crate) counts_bytes: bool,
     /// `true` if loss recovery follows the reference model.
     pub(crate) recorded: bool,
+    /// `true` if outcomes have the packets that have arrived early.
+    pub(crate) selective: bool,
 }
 
 impl RoceConfig {
@@ -84,6 +86,7 @@ impl RoceConfig {
             early_sack: roce.early_ack == EarlyAck::Selective,
             on_path_change: roce.rate_on_path_change,
             recorded: roce.recorded,
+            selective: network.selective,
         }
     }
 

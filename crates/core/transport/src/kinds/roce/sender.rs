@@ -138,10 +138,12 @@ impl RoceSender {
             if let Some(psn) = sack(reply).filter(|psn| *psn >= self.una && *psn < self.highest) {
                 self.arrived.insert(psn);
             }
-            if let Some((_, end)) = self.arrived.first().filter(|run| run.0 <= self.una) {
-                self.una = self.una.max(end);
+            if let Some(first) = self.arrived.first() {
+                if first.0 <= self.una {
+                    self.una = self.una.max(first.1);
+                }
+                self.arrived.discard_below(self.una);
             }
-            self.arrived.discard_below(self.una);
         }
         self.nxt = self.nxt.max(self.una);
         let gone = ((self.una - before) as usize).min(self.sent.len());
@@ -149,6 +151,12 @@ impl RoceSender {
         if self.recovering && self.una >= self.recovery_end {
             self.recovering = false;
         }
+    }
+
+    /// Adds the packets that have arrived early.
+    #[cold]
+    fn with_arrived(&self, outcome: AckOutcome) -> AckOutcome {
+        AckOutcome { selective: self.arrived.bits(self.una), selective_from: self.una, ..outcome }
     }
 
     /// PSN below which a NACK reports what has not arrived as lost: the packet of its block, or with a packet that the
@@ -399,7 +407,9 @@ impl Sending for RoceSender {
             self.restart(config, now);
         }
         let bytes = self.bytes(config, before, self.una);
-        AckOutcome { packets: acked, bytes, rtt, refused, done: self.una == self.packets, ..AckOutcome::default() }
+        let done = self.una == self.packets;
+        let outcome = AckOutcome { packets: acked, bytes, rtt, refused, done, ..AckOutcome::default() };
+        if config.selective { self.with_arrived(outcome) } else { outcome }
     }
 
     #[inline]
@@ -464,6 +474,26 @@ mod tests {
         sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
         assert_eq!(sender.retransmitted(), 6);
+    }
+
+    /// From PSN 3, the first missing one: 5 is bit 2, 9 bit 6. PSN 3 fills the gap up to 4: then 5 is bit 1, 9 bit 5.
+    #[test]
+    fn early_packets_are_reported_on_request() {
+        for requested in [false, true] {
+            let mut config = config(|_| ());
+            config.selective = requested;
+            let mut sender = twenty_sent(&config);
+            let mut told = |cumulative, sack| {
+                let outcome = sender.on_reply(&config, Time::from_us(9), &reply(cumulative, sack), None, None);
+                (outcome.selective, outcome.selective_from)
+            };
+            let shown = |bits: u64, from: u64| if requested { (bits, from) } else { (0, 0) };
+            assert_eq!(told(3, Some(5)), shown(1 << 2, 3));
+            assert_eq!(told(3, Some(9)), shown(1 << 2 | 1 << 6, 3));
+            assert_eq!(told(4, None), shown(1 << 1 | 1 << 5, 4));
+            assert_eq!(told(6, None), shown(1 << 3, 6));
+            assert_eq!(told(10, None), shown(0, 10));
+        }
     }
 
     /// Packets reported as early without a NACK start no recovery, and a timeout does not retransmit them.
