@@ -12,6 +12,7 @@ __all__ = [
     "Env",
     "Feedback",
     "Flow",
+    "Group",
     "Loaded",
     "Outcome",
     "Packet",
@@ -21,6 +22,7 @@ __all__ = [
     "Scenario",
     "Store",
     "Table",
+    "Work",
     "__version__",
     "catalogue",
     "command",
@@ -307,3 +309,32 @@ def register_scheme(
     keeps_path: bool,
     reads: tuple[bool, bool],
 ) -> None: ...
+
+@final
+class Group:
+    def __new__(cls, rank: int, size: int) -> Group: ...
+    def address(self) -> bytes: ...
+    def connect(self, addresses: Sequence[bytes], timeout_s: float) -> None: ...
+    def start(
+        self,
+        kind: str,
+        dtype: str,
+        reduction: str,
+        root: int,
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+        keep: object,
+        timeout_s: float,
+    ) -> Work: ...
+    def send(self, to: int, tag: int, memory: tuple[int, int], keep: object, timeout_s: float) -> Work: ...
+    def receive(
+        self, of: int | None, tag: int, memory: tuple[int, int], keep: object, timeout_s: float
+    ) -> Work: ...
+    def close(self) -> None: ...
+
+@final
+class Work:
+    def is_done(self) -> bool: ...
+    def error(self) -> str | None: ...
+    def wait(self, timeout_s: float) -> int: ...
+    def on_done(self, callback: Callable[[], object]) -> None: ...

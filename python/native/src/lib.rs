@@ -13,6 +13,7 @@ mod scenario;
 mod scheme;
 mod sweep;
 mod table;
+mod torch;
 mod wait;
 
 use pyo3::prelude::*;
@@ -36,6 +37,7 @@ mod _native {
         scheme::{Decision, Feedback, Flow, Packet, Random, register_scheme},
         sweep::{Plan, Store},
         table::Table,
+        torch::{Group, Work},
     };
 
     #[pymodule_init]

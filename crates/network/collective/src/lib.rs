@@ -1,5 +1,6 @@
 //! Runs and verifies collectives over a network plugin of NCCL without NCCL and without a GPU (docs/reference/nccl.md).
 
+pub mod group;
 #[doc(hidden)]
 pub mod plugin;
 pub mod rank;

@@ -9,6 +9,7 @@ use nccl_net_anabranch::abi::{
     PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
 };
 use std::{
+    cell::RefCell,
     ffi::{CStr, c_char, c_int, c_ulong, c_void},
     mem::MaybeUninit,
     path::{Path, PathBuf},
@@ -36,7 +37,18 @@ pub enum PluginError {
         /// Its result code by NCCL's name.
         code: &'static str,
     },
+    /// A call failed in a thread that keeps the log ([`keep_log`]).
+    #[error("{reason}")]
+    Reason {
+        /// Lines that the plugin has logged.
+        reason: String,
+        /// Its result code by NCCL's name.
+        code: &'static str,
+    },
 }
+
+/// Beginning of our plugin's log lines.
+const TITLE: &str = "NET/Anabranch: ";
 
 pub fn code_name(code: c_int) -> &'static str {
     match code {
@@ -51,8 +63,25 @@ pub fn code_name(code: c_int) -> &'static str {
     }
 }
 
+thread_local! {
+    /// Warnings of the plugin since the last failure; `None`: they go to standard error.
+    static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// From now on warnings of the plugin in this thread become the text of its errors.
+pub fn keep_log() {
+    KEPT.with_borrow_mut(|kept| *kept = Some(kept.take().unwrap_or_default()));
+}
+
 fn check(entry: &'static str, code: c_int) -> Result<(), PluginError> {
-    if code == Code::Success as c_int { Ok(()) } else { Err(PluginError::Call { entry, code: code_name(code) }) }
+    if code == Code::Success as c_int {
+        return Ok(());
+    }
+    let code = code_name(code);
+    match KEPT.with_borrow_mut(|kept| kept.as_mut().map(std::mem::take)).filter(|kept| !kept.is_empty()) {
+        Some(kept) => Err(PluginError::Reason { reason: kept.join("; "), code }),
+        None => Err(PluginError::Call { entry, code }),
+    }
 }
 
 /// Lives as long as the library.
@@ -81,6 +110,13 @@ macro_rules! with {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opaque(*mut c_void);
 
+impl Opaque {
+    pub(crate) const NULL: Opaque = Opaque(ptr::null_mut());
+}
+
+// SAFETY: NCCL passes these pointers between threads, too; nothing here reads what they point to.
+unsafe impl Send for Opaque {}
+
 pub type Handle = [u8; HANDLE_BYTES];
 
 type ReadCounters = unsafe extern "C" fn(*mut c_void, *mut DeliveryCounters) -> c_int;
@@ -93,9 +129,14 @@ pub struct Plugin {
     version: u32,
     /// Optional export of our own plugin.
     counters: Option<ReadCounters>,
-    // Unloaded last.
-    _library: Library,
+    // Unloaded last; `None`: it is part of this program.
+    _library: Option<Library>,
 }
+
+// SAFETY: a plugin's functions may be called from any thread, and the context is opaque.
+unsafe impl Send for Plugin {}
+// SAFETY: as above.
+unsafe impl Sync for Plugin {}
 
 /// NCCL's logger to standard error: warnings always, the rest where `NCCL_DEBUG` is INFO or TRACE.
 unsafe extern "C" fn log(
@@ -115,7 +156,14 @@ unsafe extern "C" fn log(
         let format = CStr::from_ptr(format);
         if format == c"%s" && !text.is_null() { CStr::from_ptr(text) } else { format }
     };
-    eprintln!("{}", line.to_string_lossy());
+    let line = line.to_string_lossy();
+    let is_kept = level == LOG_WARN
+        && KEPT
+            .with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.push(line.trim_start_matches(TITLE).into())))
+            .is_some();
+    if !is_kept {
+        eprintln!("{line}");
+    }
 }
 
 impl Plugin {
@@ -133,7 +181,15 @@ impl Plugin {
         };
         // SAFETY: only our plugin has a function of this name, of this type; it is called while the library is loaded.
         let counters = unsafe { library.get::<ReadCounters>(b"anabranchWent\0") }.ok().map(|counters| *counters);
-        let mut plugin = Plugin { net, context: ptr::null_mut(), version, counters, _library: library };
+        let mut plugin = Plugin { net, context: ptr::null_mut(), version, counters, _library: Some(library) };
+        plugin.init()?;
+        Ok(plugin)
+    }
+
+    /// Initialises our own plugin, which is part of this program.
+    pub fn linked() -> Result<Self, PluginError> {
+        let net = Net::V12(nccl_net_anabranch::table());
+        let mut plugin = Plugin { net, context: ptr::null_mut(), version: 12, counters: None, _library: None };
         plugin.init()?;
         Ok(plugin)
     }

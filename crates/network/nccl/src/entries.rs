@@ -661,3 +661,8 @@ table!(ncclNetPlugin_v9: NetV9 = init get_properties_v9 listen connect isend_v8 
 table!(ncclNetPlugin_v10: NetV10 = init_v10 get_properties_v9 listen connect_v10 isend_v10 irecv_v10 END_V9);
 table!(ncclNetPlugin_v11: NetV11 = init_v11 get_properties_v11 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
 table!(ncclNetPlugin_v12: NetV12 = init_v11 get_properties_v12 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
+
+/// Returns the newest table, for a program that contains this library.
+pub fn table() -> &'static NetV12 {
+    &ncclNetPlugin_v12
+}

@@ -9,9 +9,15 @@ use crate::{
     page::Slot,
     process,
 };
+use anabranch_wire::Datapath;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    time::Timespec,
+};
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
 };
 
 /// Writes up to `room` paths of this process' connections to `slots`. Returns the number of all paths, or -1 where the plugin is
@@ -74,4 +80,34 @@ pub unsafe extern "C" fn anabranchWent(sender: *mut c_void, counters: *mut Deliv
         Ok(Err(failure)) => failure.code as c_int,
         Err(_) => Code::Internal as c_int,
     }
+}
+
+/// Waits until packets of a device arrive or its next work is due, at most `max`, after calls that found nothing to do.
+///
+/// Other threads may use the device meanwhile, and receive the packets. The next call on a communicator returns errors.
+pub fn wait(device: u8, max: Duration) {
+    let found = process::with(|process| {
+        let mut opened = process.opened(device)?;
+        let node = opened.node()?;
+        let next = node.next_work();
+        let datapath = node.driver().datapath();
+        let left = next.map(|next| next.saturating_sub(datapath.now()).ps() / 1000).map_or(max, Duration::from_nanos);
+        Ok((datapath.readiness(), left.min(max)))
+    });
+    match found {
+        Ok((_, Duration::ZERO)) => {}
+        Ok((Some(ready), left)) => {
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            // An interrupted wait is a short one.
+            let _ = poll(&mut [PollFd::new(&*ready, PollFlags::IN)], Some(&left));
+        }
+        // Queue pairs have no descriptor.
+        Ok((None, left)) => std::thread::sleep(left.min(Duration::from_micros(20))),
+        Err(_) => std::thread::sleep(max.min(Duration::from_millis(1))),
+    }
+}
+
+/// Returns what the ranks of a job must have in common, in words; `None`: the plugin is not in use.
+pub fn settings() -> Option<String> {
+    process::get().ok().map(|process| process.common())
 }

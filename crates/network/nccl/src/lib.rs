@@ -28,7 +28,9 @@ mod schemes;
 mod thread;
 mod variables;
 
-pub use exported::{anabranchPaths, anabranchSet, anabranchWent};
+#[doc(hidden)]
+pub use entries::table;
+pub use exported::{anabranchPaths, anabranchSet, anabranchWent, settings, wait};
 pub use node::{Buffer, Connecting, DeliveryCounters, Done, Failure, MAX_CONNECTIONS, Memory, Node, Watched};
 pub use schemes::add;
 pub use variables::{VARIABLES, Variable};

@@ -43,7 +43,8 @@ fn log() -> MutexGuard<'static, Log> {
 
 /// Sets NCCL's logger; `None`: nothing is logged.
 pub(crate) fn to(logger: Option<Logger>) {
-    log().logger = logger;
+    let mut log = log();
+    (log.logger, log.last) = (logger, 0);
 }
 
 pub(crate) fn at_most(level: Level) {

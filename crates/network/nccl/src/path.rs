@@ -16,7 +16,11 @@ use anabranch_wire::{
     paths::{self, Trace},
     verbs,
 };
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    os::fd::OwnedFd,
+    sync::Arc,
+};
 
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -91,6 +95,15 @@ impl Path {
         match &self.by {
             By::Udp(path) => Some(path.at()),
             By::Verbs(path) => path.at(),
+        }
+    }
+
+    /// Returns a descriptor that is readable when packets arrive; `None`: the carrier has none.
+    pub(crate) fn readiness(&self) -> Option<Arc<OwnedFd>> {
+        match &self.by {
+            #[cfg(target_os = "linux")]
+            By::Udp(path) => path.readiness(),
+            _ => None,
         }
     }
 

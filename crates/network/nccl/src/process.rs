@@ -194,6 +194,13 @@ impl Process {
         )
     }
 
+    /// Returns what ranks that exchange addresses elsewhere than in NCCL must have in common.
+    pub(crate) fn common(&self) -> String {
+        let (scheme, paths) = (self.scheme().name(), self.configuration.wire.labels);
+        let carrier = self.rails.first().map_or_else(String::new, |rail| rail.device.carrier().to_string());
+        format!("version {}, scheme {scheme}, {paths} paths, datapath {carrier}", env!("CARGO_PKG_VERSION"))
+    }
+
     /// Returns `true` if the labels that share a path are to be traced.
     pub(crate) fn finds_paths(&self) -> bool {
         self.configuration.wire.find_labels == FindLabels::Paths

@@ -77,6 +77,8 @@ pub struct Node<D, M> {
     with_unsent: BTreeSet<PeerId>,
     busy: BTreeSet<Id>,
     last_work_at: Time,
+    /// Time of the next work after the last.
+    next_work: Option<Time>,
     checked_at: Time,
     /// Failure of the datapath, which is permanent.
     broken: StickyError,
@@ -118,6 +120,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             with_unsent: BTreeSet::new(),
             busy: BTreeSet::new(),
             last_work_at: Time::ZERO,
+            next_work: None,
             checked_at: Time::ZERO,
             broken: StickyError::default(),
         }
@@ -200,6 +203,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let _ = self.driver.finish();
     }
 
+    /// Returns the time of the next work as the last work found it; `None`: never.
+    pub fn next_work(&self) -> Option<Time> {
+        self.next_work
+    }
+
     /// Returns the time since the last work, by the datapath's clock.
     pub fn idle_for(&mut self) -> Time {
         self.driver.datapath().now().saturating_sub(self.last_work_at)
@@ -256,11 +264,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             if !self.flush(now) && next.is_none_or(|next| next > now) {
                 self.last_work_at = now;
                 let ping = (!self.peers.is_empty()).then_some(now + LIVENESS_INTERVAL);
-                return Ok([next, ping].into_iter().flatten().min());
+                self.next_work = [next, ping].into_iter().flatten().min();
+                return Ok(self.next_work);
             }
         }
         self.last_work_at = self.driver.datapath().now();
-        Ok(Some(self.last_work_at))
+        self.next_work = Some(self.last_work_at);
+        Ok(self.next_work)
     }
 
     fn breaks(&mut self, error: &WireError) -> Failure {

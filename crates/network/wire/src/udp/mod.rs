@@ -289,6 +289,12 @@ impl UdpPath {
         }
     }
 
+    /// Returns a descriptor that is readable while a socket is, for a thread that waits without this datapath.
+    #[cfg(target_os = "linux")]
+    pub fn readiness(&self) -> Option<std::sync::Arc<rustix::fd::OwnedFd>> {
+        self.waiter.list()
+    }
+
     fn readable(&mut self, timeout: Duration) -> Result<Readable, WireError> {
         let sockets = self.sockets.iter().map(|(socket, _)| socket);
         self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))

@@ -23,7 +23,7 @@ impl Readable {
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     #[cfg(target_os = "linux")]
-    epoll: Option<rustix::fd::OwnedFd>,
+    epoll: Option<std::sync::Arc<rustix::fd::OwnedFd>>,
 }
 
 impl Waiter {
@@ -38,13 +38,18 @@ impl Waiter {
                 }
                 Ok::<_, Errno>(list)
             };
-            Waiter { epoll: listed().ok() }
+            Waiter { epoll: listed().ok().map(std::sync::Arc::new) }
         }
         #[cfg(not(target_os = "linux"))]
         {
             let _ = sockets;
             Waiter {}
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn list(&self) -> Option<std::sync::Arc<rustix::fd::OwnedFd>> {
+        self.epoll.clone()
     }
 
     pub(super) fn wait<'a>(
