@@ -1,5 +1,6 @@
 //! `collective`: collectives over a network plugin for NCCL, without NCCL and without a GPU.
 
+use super::collective_suite;
 #[cfg(target_os = "linux")]
 use super::collective_testbed::RankHosts;
 use crate::{Failure, Format, INTERRUPTED, commands::nccl, count, note, print, print_json, table};
@@ -30,8 +31,15 @@ pub(crate) enum Type {
 #[derive(Debug, Args)]
 pub(crate) struct Collective {
     /// Collective: ring, tree, reduce-scatter, all-gather, all-to-all or pairs
-    #[arg(value_name = "KIND", value_parser = kind)]
-    kind: CollectiveKind,
+    #[arg(value_name = "KIND", value_parser = kind, required_unless_present = "suite")]
+    kind: Option<CollectiveKind>,
+    /// Check a plugin against NCCL's contract instead, case by case, or these cases and faults alone; --bytes is the largest message
+    #[arg(long, value_name = "CASE,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["kind", "ranks", "channels", "rounds", "element", "rows", "kill", "each"])]
+    suite: Option<Vec<String>>,
+    /// With --suite: faults on a testbed of namespaces too, which needs its privileges
+    #[arg(long, requires = "suite")]
+    pub(super) faults: bool,
     /// Number of ranks, each its own process
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     ranks: u16,
@@ -40,7 +48,7 @@ pub(crate) struct Collective {
     bytes: Bytes,
     /// Shared object of the plugin [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
-    plugin: Option<PathBuf>,
+    pub(super) plugin: Option<PathBuf>,
     /// Version of NCCL's interface [default: the newest that the plugin has]
     #[arg(long, value_name = "VERSION", value_parser = ["v8", "v9", "v10", "v11", "v12"])]
     abi: Option<String>,
@@ -65,7 +73,7 @@ pub(crate) struct Collective {
     /// Build the network of a scenario from namespaces and run each rank on one of its hosts, with the scenario's [load_balancer],
     /// [transport] and [wire]; environment variables take precedence
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "SCENARIO")]
+    #[arg(long, value_name = "SCENARIO", conflicts_with = "suite")]
     testbed: Option<String>,
     /// Set a key of that scenario, for example load_balancer.scheme=ecmp; repeatable
     #[cfg(target_os = "linux")]
@@ -73,14 +81,26 @@ pub(crate) struct Collective {
     set: Vec<String>,
     /// Run each rank on a host of a running testbed (`anabranch testbed up`)
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "NAME", conflicts_with = "testbed")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["testbed", "suite"])]
     at: Option<String>,
     /// Set an environment variable per rank, values in turn, for example ANABRANCH_IFNAME==eth0;=eth1
     #[arg(long, value_name = "VARIABLE=VALUES", value_parser = each)]
     each: Vec<Each>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
+}
+
+impl Collective {
+    /// Requested version of the interface.
+    pub(super) fn version(&self) -> Option<u32> {
+        self.abi.as_ref().and_then(|abi| abi[1..].parse().ok())
+    }
+}
+
+pub(super) fn own_program() -> Result<String, Failure> {
+    let exe = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
+    Ok(exe.display().to_string())
 }
 
 /// Variable with values that ranks take in turn.
@@ -131,6 +151,9 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
         Failure::input(format!("--bytes: found {}, expected whole words of 4 B, up to 4GiB", arguments.bytes))
     })?;
+    let Some(kind) = arguments.kind else {
+        return collective_suite::suite(arguments, arguments.suite.as_deref().unwrap_or_default(), bytes);
+    };
     let inputs = Inputs::of(arguments.plugin.clone());
     let rows_file =
         arguments.rows.as_ref().map(|path| OutputFile::new(path, arguments.replace, &inputs)).transpose()?;
@@ -145,15 +168,14 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
             pause: None,
         }),
     };
-    let exe = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
     let mut settings = Settings {
-        command: vec![exe.display().to_string(), "collective-rank".into()],
+        command: vec![own_program()?, "collective-rank".into()],
         places: Vec::new(),
         variables: Vec::new(),
         without: Vec::new(),
         plugin: nccl::plugin(arguments.plugin.as_deref())?,
-        abi: arguments.abi.as_ref().and_then(|abi| abi[1..].parse().ok()),
-        kind: arguments.kind,
+        abi: arguments.version(),
+        kind,
         ranks,
         bytes,
         channels: usize::from(arguments.channels),

@@ -33,7 +33,7 @@ impl RankHosts {
         RankHosts { kind: RankTestbed::Shared(standing::find(name)?), before: Vec::new() }.counted()
     }
 
-    fn standing(&self) -> &RunningTestbed {
+    pub(super) fn standing(&self) -> &RunningTestbed {
         match &self.kind {
             RankTestbed::Owned(owned) => owned,
             RankTestbed::Shared(standing) => standing,

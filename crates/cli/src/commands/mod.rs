@@ -7,6 +7,7 @@ mod bound;
 mod catalogue;
 mod check;
 pub(crate) mod collective;
+mod collective_suite;
 #[cfg(target_os = "linux")]
 mod collective_testbed;
 mod compare;
@@ -26,6 +27,7 @@ mod run;
 mod shell;
 mod soak;
 pub(crate) mod stats;
+mod stats_prometheus;
 mod sweep;
 #[cfg(target_os = "linux")]
 pub(crate) mod testbed;
@@ -108,7 +110,10 @@ pub(crate) enum Command {
     /// Run a rank of `collective`
     #[command(hide = true)]
     CollectiveRank,
-    /// Install the network plugin for NCCL
+    /// Run a case of `collective --suite`
+    #[command(hide = true)]
+    CollectiveCase { order: String },
+    /// Install the network plugin for NCCL, or check this host for it
     Nccl(nccl::Nccl),
     /// Print or change the paths of running NCCL connections
     Stats(stats::Stats),
@@ -166,6 +171,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Send(arguments) => wire::send(&arguments),
         Command::Collective(arguments) => collective::collective(&arguments),
         Command::CollectiveRank => collective::serve(),
+        Command::CollectiveCase { order } => collective_suite::serve(&order),
         Command::Nccl(arguments) => nccl::nccl(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         #[cfg(target_os = "linux")]

@@ -1,8 +1,10 @@
 //! `nccl`: the network plugin for NCCL.
 
-use crate::{Failure, print};
+use crate::{Failure, Format, print, print_json, table};
 use anabranch_results::{Inputs, OutputFile, disk};
 use clap::{Args, Subcommand};
+use nccl_net_anabranch::check::{self, Finding};
+use serde_json::json;
 use std::{
     fs,
     io::Write,
@@ -24,6 +26,12 @@ pub(crate) struct Nccl {
 enum NcclCommand {
     /// Install the plugin into a directory under the names that NCCL searches
     Install(Install),
+    /// Print what the plugin would choose on this host and what is missing; exits with 1 if it could not run
+    Check {
+        /// Output format
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -67,6 +75,40 @@ pub(crate) fn plugin(given: Option<&Path>) -> Result<PathBuf, Failure> {
 pub(crate) fn nccl(arguments: &Nccl) -> Result<(), Failure> {
     match &arguments.command {
         NcclCommand::Install(arguments) => install(arguments),
+        NcclCommand::Check { format } => check(*format),
+    }
+}
+
+fn check(format: Format) -> Result<(), Failure> {
+    let mut findings = check::check(&std::env::vars_os().collect::<Vec<_>>());
+    let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&folders).flat_map(|folder| INSTALLED.map(|name| folder.join(name)));
+    let installed = files.find(|file| file.is_file());
+    findings.push(Finding {
+        what: "shared object".into(),
+        found: installed.as_ref().map_or_else(|| "none in LD_LIBRARY_PATH".into(), |file| file.display().to_string()),
+        remedy: installed.is_none().then(|| "`anabranch nccl install DIR`, and LD_LIBRARY_PATH=DIR in the job".into()),
+        is_fatal: false,
+    });
+    let state = |of: &Finding| match (of.is_fatal, &of.remedy) {
+        (true, _) => "MISSING",
+        (false, Some(_)) => "note",
+        (false, None) => "ok",
+    };
+    let remedy = |of: &Finding| of.remedy.clone().unwrap_or_default();
+    match format {
+        Format::Json => {
+            let one = |of: &Finding| json!({ "what": of.what, "state": state(of).to_lowercase(), "found": of.found, "remedy": of.remedy });
+            print_json(&json!({ "findings": findings.iter().map(one).collect::<Vec<_>>() }));
+        }
+        Format::Table => {
+            let row = |of: &Finding| vec![of.what.clone(), state(of).into(), of.found.clone(), remedy(of)];
+            print(&table(&["what", "state", "found", "remedy"], &findings.iter().map(row).collect::<Vec<_>>()));
+        }
+    }
+    match findings.iter().find(|of| of.is_fatal) {
+        Some(of) => Err(Failure::Check(format!("the plugin could not run: {}: {}", of.what, of.found))),
+        None => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `stats`: paths of NCCL jobs on this machine, read from the statistics pages of the plugin.
 
+use super::stats_prometheus;
 use crate::{Failure, Format, Table, count, note, print, print_json};
 use anabranch_lb::{StateColumn, registry::HostParameters};
 use clap::Args;
@@ -38,12 +39,15 @@ pub(crate) struct Stats {
     /// Directory of the statistics pages [default: ANABRANCH_STATS, else /dev/shm]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// Write the readings to a text file of Prometheus, replaced as a whole; with --watch every second
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["set", "state", "format"])]
+    prometheus: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-type ProcessPage = (PathBuf, Snapshot);
+pub(super) type ProcessPage = (PathBuf, Snapshot);
 /// Bytes of a path and time of the previous sample.
 type PathSamples = BTreeMap<(PathBuf, u32, u32, u32), (u64, u64)>;
 
@@ -56,6 +60,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
     if let Some(connection) = &arguments.state {
         return show_state(arguments, connection, &folder);
     }
+    let file = arguments.prometheus.as_deref().map(stats_prometheus::file).transpose()?;
     let mut before = PathSamples::new();
     let mut is_first = true;
     loop {
@@ -64,6 +69,9 @@ pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
             note_skipped(&skipped, &folder);
         }
         match (arguments.format, arguments.watch) {
+            _ if file.is_some() => {
+                file.iter().try_for_each(|file| file.write_all(stats_prometheus::text(&seen).as_bytes()))?;
+            }
             (Format::Json, false) => print_json(&json(&seen, &skipped)),
             (Format::Json, true) => print(&format!("{}\n", json(&seen, &skipped))),
             (Format::Table, watch) => {
@@ -184,7 +192,7 @@ fn show_state(arguments: &Stats, connection: &str, folder: &Path) -> Result<(), 
     Ok(())
 }
 
-fn state(slot: &Slot) -> &'static str {
+pub(super) fn state(slot: &Slot) -> &'static str {
     match slot.state {
         state if state == State::Open as u32 => "open",
         state if state == State::Silent as u32 => "silent",

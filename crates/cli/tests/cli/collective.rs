@@ -71,6 +71,41 @@ fn impossible_networks_are_refused() {
 }
 
 #[test]
+fn suite_reports_each_case() {
+    let words =
+        ["\"verdict\": \"pass\"", "\"verdict\": \"refused\"", "\"verdict\": \"skipped\"", "it is larger than --bytes"];
+    assert_output(&["collective", "--suite=grouped,later-tag,4GiB", "--format", "json"], 0, &words);
+    let words = ["ncclNetPlugin_v9", "depth", "1 cases: 1 pass, 0 refused, 0 skipped, 0 fail"];
+    assert_output(&["collective", "--suite=depth", "--abi", "v9"], 0, &words);
+    assert_output(&["collective", "--suite=dept"], 2, &["--suite", "did you mean `depth`?"]);
+    assert_output(&["collective", "ring", "--suite"], 2, &["cannot be used with"]);
+    assert_output(&["collective", "--suite", "--plugin", "/dev/null"], 2, &["/dev/null"]);
+}
+
+#[test]
+fn this_host_is_checked() {
+    assert_output(
+        &["nccl", "check"],
+        0,
+        &["device 0, lo", "127.0.0.1 by UDP at 2000 Mbit/s", "2 labels", "ANABRANCH_PATHS"],
+    );
+    let check = |name: &str, value: &str, words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(["nccl", "check", "--format", "json"])
+            .envs([("ANABRANCH_IFNAME", "=lo"), (name, value)])
+            .output()
+            .expect("the command");
+        let text = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        output.status.code()
+    };
+    assert_eq!(check("NCCL_NET", "Socket", &["\"state\": \"missing\"", "NCCL_NET=Anabranch"]), Some(1));
+    assert_eq!(check("ANABRANCH_SCHEME", "hoper", &["\"state\": \"missing\"", "hopper"]), Some(1));
+    assert_eq!(check("NCCL_IB_HCA", "mlx5_0", &["mlx5_0, not heeded"]), Some(0));
+}
+
+#[test]
 fn plugin_is_installed_and_explained() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
     assert_output(
@@ -163,6 +198,18 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
         let tuned = python("tuner.py", &[at, "1.2"]).expect("Python");
         assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
     }
+    // The same paths for Prometheus, twice; no other file is replaced.
+    let readings = Path::new(env!("CARGO_TARGET_TMPDIR")).join("anabranch.prom");
+    let file = readings.to_str().expect("a path");
+    let _ = std::fs::remove_file(&readings);
+    for _ in 0..2 {
+        assert_output(&["stats", "--folder", at, "--prometheus", file], 0, &[]);
+        let text = std::fs::read_to_string(&readings).expect("the readings");
+        let bytes = text.lines().filter(|line| line.starts_with("anabranch_path_sent_bytes_total{"));
+        assert_eq!(bytes.count(), 16, "{text}");
+    }
+    std::fs::write(&readings, "up 1\n").expect("a file");
+    assert_output(&["stats", "--folder", at, "--prometheus", file], 2, &["--prometheus", "expected a new file"]);
     // Without a selection several processes are a list, and none is changed.
     let pids: Vec<String> =
         seen["processes"].as_array().expect("a list").iter().map(|of| of["pid"].to_string()).collect();

@@ -111,6 +111,16 @@ fn every_collective_of_every_version_with_two_slow_spines() {
 }
 
 #[test]
+#[ignore = "two minutes on a testbed"]
+fn our_plugin_passes_the_faults() {
+    let _turn = turn();
+    let bed = Bed::new("collective-faults", &[]);
+    let seen = json(&bed.run(&["collective", "--suite=tables", "--faults", "--format", "json"]));
+    let cases = seen["cases"].as_array().expect("a list");
+    assert!(cases.len() > 10 && cases.iter().all(|case| case["verdict"] == "pass"), "{seen}");
+}
+
+#[test]
 fn one_path_is_one_spine() {
     let _turn = turn();
     let bed = Bed::new("collective-one", &[("net.toml", &network(1, 4, &[]))]);

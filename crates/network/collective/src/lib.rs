@@ -5,5 +5,6 @@ pub mod group;
 pub mod plugin;
 pub mod rank;
 pub mod run;
+pub mod suite;
 
 pub use anabranch_workload::plan;

@@ -5,15 +5,15 @@
 use libloading::{Library, Symbol};
 pub use nccl_net_anabranch::DeliveryCounters;
 use nccl_net_anabranch::abi::{
-    Code, Config, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION, PTR_HOST,
-    PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
+    Code, Config, DeviceLimits, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION,
+    PTR_HOST, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
 };
 use std::{
     cell::RefCell,
     ffi::{CStr, c_char, c_int, c_ulong, c_void},
-    mem::MaybeUninit,
     path::{Path, PathBuf},
     ptr,
+    sync::atomic::{AtomicPtr, Ordering},
 };
 
 /// Supported versions of the interface, newest first.
@@ -73,7 +73,18 @@ pub fn keep_log() {
     KEPT.with_borrow_mut(|kept| *kept = Some(kept.take().unwrap_or_default()));
 }
 
-fn check(entry: &'static str, code: c_int) -> Result<(), PluginError> {
+/// The entry called last, for the report of a crash or a hang.
+static CALLED: AtomicPtr<&'static str> = AtomicPtr::new(ptr::null_mut());
+
+/// Returns the name of the entry that was called last, by any thread.
+pub fn last_call() -> &'static str {
+    // SAFETY: null or a static.
+    unsafe { CALLED.load(Ordering::Relaxed).as_ref() }.copied().unwrap_or("dlopen")
+}
+
+fn call(entry: &'static &'static str, body: impl FnOnce() -> c_int) -> Result<(), PluginError> {
+    CALLED.store(ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
+    let code = body();
     if code == Code::Success as c_int {
         return Ok(());
     }
@@ -116,6 +127,28 @@ impl Opaque {
 
 // SAFETY: NCCL passes these pointers between threads, too; nothing here reads what they point to.
 unsafe impl Send for Opaque {}
+/// Maximum number of buffers of [`Plugin::receive_group`], more than any plugin takes.
+pub const MAX_GROUP: usize = 16;
+const NO_EVENTS: [*mut c_void; MAX_GROUP] = [ptr::null_mut(); MAX_GROUP];
+
+/// A buffer of a grouped receive.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    pub data: *mut u8,
+    pub size: usize,
+    pub tag: c_int,
+    /// Registration of the buffer.
+    pub memory: Opaque,
+}
+
+/// Properties of a device that all versions have.
+#[derive(Clone, Debug)]
+pub struct Properties {
+    pub name: String,
+    /// Supported kinds of pointers, in bits: 1 for those of the host.
+    pub pointers: c_int,
+    pub limits: DeviceLimits,
+}
 
 pub type Handle = [u8; HANDLE_BYTES];
 
@@ -205,7 +238,7 @@ impl Plugin {
         });
         let config = Config { traffic_class: -1 };
         // SAFETY: the table defines the types of its functions.
-        let code = unsafe {
+        call(&"init", || unsafe {
             match self.net {
                 Net::V8(net) => (net.init)(logger),
                 Net::V9(net) => (net.init)(logger),
@@ -213,8 +246,7 @@ impl Plugin {
                 Net::V11(net) => (net.init)(&mut self.context, 1, &config, logger, None),
                 Net::V12(net) => (net.init)(&mut self.context, 1, &config, logger, None),
             }
-        };
-        check("init", code)
+        })
     }
 
     pub fn version(&self) -> u32 {
@@ -224,42 +256,46 @@ impl Plugin {
     pub fn devices(&self) -> Result<c_int, PluginError> {
         let mut count = 0;
         // SAFETY: the table defines the types of its functions; the same holds for all calls below.
-        check("devices", with!(self.net, net => unsafe { (net.devices)(&mut count) }))?;
+        call(&"devices", || with!(self.net, net => unsafe { (net.devices)(&mut count) }))?;
         Ok(count)
     }
 
-    /// Returns name and speed in Mbit/s of a device.
-    pub fn properties(&self, device: c_int) -> Result<(String, c_int), PluginError> {
+    /// Fails if the plugin reports none, or writes beyond the block of its version.
+    pub fn properties(&self, device: c_int) -> Result<Properties, PluginError> {
+        #[repr(C, align(16))]
+        struct Block([u8; 256]);
         macro_rules! read {
             ($net:ident, $kind:ty, $($path:ident).*) => {{
-                let mut properties = MaybeUninit::<$kind>::zeroed();
-                // SAFETY: a block of the table's version; all zero is a value of it.
-                let (code, properties) =
-                    unsafe { (($net.get_properties)(device, properties.as_mut_ptr()), properties.assume_init()) };
-                check("getProperties", code)?;
-                (properties.$($path.)*identity.name, properties.$($path.)*limits.speed)
+                let mut block = Block([0x5a; 256]);
+                let at = block.0.as_mut_ptr().cast::<$kind>();
+                // SAFETY: the block is larger than the table's version needs.
+                call(&"getProperties", || unsafe { ($net.get_properties)(device, at) })?;
+                if block.0[size_of::<$kind>()..].iter().any(|byte| *byte != 0x5a) {
+                    return Err(PluginError::Call { entry: "getProperties", code: "it writes beyond the properties" });
+                }
+                // SAFETY: any bytes are a value of it.
+                let properties = unsafe { at.read() };
+                (properties.$($path.)*identity, properties.$($path.)*limits)
             }};
         }
-        let (name, speed) = match self.net {
+        let (identity, limits) = match self.net {
             Net::V8(net) => read!(net, PropertiesV8,),
             Net::V9(net) => read!(net, PropertiesV9,),
             Net::V10(net) => read!(net, PropertiesV9,),
             Net::V11(net) => read!(net, PropertiesV11, v9),
             Net::V12(net) => read!(net, PropertiesV12, v9),
         };
-        if name.is_null() {
-            return Ok((String::new(), speed));
-        }
-        // SAFETY: a C string that lives as long as the library.
-        let name = unsafe { CStr::from_ptr(name) };
-        Ok((name.to_string_lossy().into_owned(), speed))
+        // SAFETY: null or a C string that lives as long as the library.
+        let name = (!identity.name.is_null()).then(|| unsafe { CStr::from_ptr(identity.name) });
+        let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Properties { name, pointers: identity.ptr_support, limits })
     }
 
     pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {
         let (mut handle, mut out) = ([0; HANDLE_BYTES], ptr::null_mut());
         let at = handle.as_mut_ptr();
         // SAFETY: see `devices`.
-        let code = unsafe {
+        call(&"listen", || unsafe {
             match self.net {
                 Net::V8(net) => (net.listen)(device, at, &mut out),
                 Net::V9(net) => (net.listen)(device, at, &mut out),
@@ -267,8 +303,7 @@ impl Plugin {
                 Net::V11(net) => (net.listen)(self.context, device, at, &mut out),
                 Net::V12(net) => (net.listen)(self.context, device, at, &mut out),
             }
-        };
-        check("listen", code)?;
+        })?;
         Ok((handle, Opaque(out)))
     }
 
@@ -278,7 +313,7 @@ impl Plugin {
         let config = Config { traffic_class: -1 };
         let at = handle.as_mut_ptr();
         // SAFETY: see `devices`.
-        let code = unsafe {
+        call(&"connect", || unsafe {
             match self.net {
                 Net::V8(net) => (net.connect)(device, at, &mut out, &mut extra),
                 Net::V9(net) => (net.connect)(device, at, &mut out, &mut extra),
@@ -286,8 +321,7 @@ impl Plugin {
                 Net::V11(net) => (net.connect)(self.context, device, at, &mut out, &mut extra),
                 Net::V12(net) => (net.connect)(self.context, device, at, &mut out, &mut extra),
             }
-        };
-        check("connect", code)?;
+        })?;
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
@@ -295,22 +329,26 @@ impl Plugin {
     pub fn accept(&self, listener: Opaque) -> Result<Option<Opaque>, PluginError> {
         let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: see `devices`.
-        check("accept", with!(self.net, net => unsafe { (net.accept)(listener.0, &mut out, &mut extra) }))?;
+        call(&"accept", || with!(self.net, net => unsafe { (net.accept)(listener.0, &mut out, &mut extra) }))?;
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
-    /// Registers memory, which must not move until it is deregistered.
+    /// Registers memory of the host, which must not move until it is deregistered.
     pub fn register(&self, communicator: Opaque, memory: &mut [u8]) -> Result<Opaque, PluginError> {
+        self.register_as(communicator, memory, PTR_HOST)
+    }
+
+    /// Registers memory as one of a kind of pointers.
+    pub fn register_as(&self, communicator: Opaque, memory: &mut [u8], kind: c_int) -> Result<Opaque, PluginError> {
         let (at, size, mut out) = (memory.as_mut_ptr().cast(), memory.len(), ptr::null_mut());
         // SAFETY: see `devices`.
-        let code = with!(self.net, net => unsafe { (net.reg_mr)(communicator.0, at, size, PTR_HOST, &mut out) });
-        check("regMr", code)?;
+        call(&"regMr", || with!(self.net, net => unsafe { (net.reg_mr)(communicator.0, at, size, kind, &mut out) }))?;
         Ok(Opaque(out))
     }
 
     pub fn deregister(&self, communicator: Opaque, memory: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
-        check("deregMr", with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
+        call(&"deregMr", || with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
     }
 
     /// Starts to send; `None`: no request is available yet.
@@ -327,7 +365,7 @@ impl Plugin {
         let (at, size, mut out) = (bytes.as_ptr().cast_mut().cast(), bytes.len(), ptr::null_mut());
         let none = ptr::null_mut();
         // SAFETY: the caller's.
-        let code = unsafe {
+        call(&"isend", || unsafe {
             match self.net {
                 Net::V8(net) => (net.isend)(sender.0, at, size as c_int, tag, memory.0, &mut out),
                 Net::V9(net) => (net.isend)(sender.0, at, size, tag, memory.0, &mut out),
@@ -335,8 +373,7 @@ impl Plugin {
                 Net::V11(net) => (net.isend)(sender.0, at, size, tag, memory.0, none, &mut out),
                 Net::V12(net) => (net.isend)(sender.0, at, size, tag, memory.0, none, &mut out),
             }
-        };
-        check("isend", code)?;
+        })?;
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
@@ -351,31 +388,73 @@ impl Plugin {
         tag: c_int,
         memory: Opaque,
     ) -> Result<Option<Opaque>, PluginError> {
-        let mut data: [*mut c_void; 1] = [bytes.as_mut_ptr().cast()];
-        let (mut small, mut large, mut tags) = ([bytes.len() as c_int], [bytes.len()], [tag]);
-        let (mut memories, mut none, mut out) = ([memory.0], [ptr::null_mut()], OPTIONAL_COMPLETION as *mut c_void);
-        let (data, tags, memories) = (data.as_mut_ptr(), tags.as_mut_ptr(), memories.as_mut_ptr());
+        let piece = Piece { data: bytes.as_mut_ptr(), size: bytes.len(), tag, memory };
+        // SAFETY: the caller's. Completion is optional, as for NCCL's LL protocols.
+        unsafe { self.receive_group(receiver, &[piece], true) }
+    }
+
+    /// Starts a grouped receive into at most 16 buffers; `None`: no request is available yet.
+    ///
+    /// # Safety
+    /// As [`Plugin::receive`], for every buffer.
+    pub unsafe fn receive_group(
+        &self,
+        receiver: Opaque,
+        pieces: &[Piece],
+        is_optional: bool,
+    ) -> Result<Option<Opaque>, PluginError> {
+        let (mut data, mut memories, mut none) =
+            ([ptr::null_mut(); MAX_GROUP], [ptr::null_mut(); MAX_GROUP], NO_EVENTS);
+        let (mut small, mut large, mut tags) = ([0; MAX_GROUP], [0; MAX_GROUP], [0; MAX_GROUP]);
+        for (at, piece) in pieces.iter().enumerate() {
+            (data[at], memories[at], tags[at]) = (piece.data.cast(), piece.memory.0, piece.tag);
+            (small[at], large[at]) = (piece.size as c_int, piece.size);
+        }
+        let mut out = if is_optional { OPTIONAL_COMPLETION as *mut c_void } else { ptr::null_mut() };
+        let (count, data, tags, memories) =
+            (pieces.len() as c_int, data.as_mut_ptr(), tags.as_mut_ptr(), memories.as_mut_ptr());
         let (none, sizes) = (none.as_mut_ptr(), large.as_mut_ptr());
         // SAFETY: the caller's.
-        let code = unsafe {
+        call(&"irecv", || unsafe {
             match self.net {
-                Net::V8(net) => (net.irecv)(receiver.0, 1, data, small.as_mut_ptr(), tags, memories, &mut out),
-                Net::V9(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, &mut out),
-                Net::V10(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
-                Net::V11(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
-                Net::V12(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
+                Net::V8(net) => (net.irecv)(receiver.0, count, data, small.as_mut_ptr(), tags, memories, &mut out),
+                Net::V9(net) => (net.irecv)(receiver.0, count, data, sizes, tags, memories, &mut out),
+                Net::V10(net) => (net.irecv)(receiver.0, count, data, sizes, tags, memories, none, &mut out),
+                Net::V11(net) => (net.irecv)(receiver.0, count, data, sizes, tags, memories, none, &mut out),
+                Net::V12(net) => (net.irecv)(receiver.0, count, data, sizes, tags, memories, none, &mut out),
             }
-        };
-        check("irecv", code)?;
+        })?;
+        if out as usize == OPTIONAL_COMPLETION {
+            return Err(PluginError::Call {
+                entry: "irecv",
+                code: "it returns no request where completion is optional",
+            });
+        }
         Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Makes received bytes visible; `None`: there is nothing to do.
+    pub fn flush(&self, receiver: Opaque, piece: &Piece) -> Result<Option<Opaque>, PluginError> {
+        let (mut data, mut size, mut memory, mut out) =
+            (piece.data.cast(), piece.size as c_int, piece.memory.0, ptr::null_mut());
+        // SAFETY: see `devices`.
+        let flush = || with!(self.net, net => unsafe { (net.iflush)(receiver.0, 1, &mut data, &mut size, &mut memory, &mut out) });
+        call(&"iflush", flush)?;
+        Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Returns `true` if a request is done, with the bytes of each buffer if requested.
+    pub fn test_group(&self, request: Opaque, sizes: Option<&mut [c_int; MAX_GROUP]>) -> Result<bool, PluginError> {
+        let (mut done, sizes) = (0, sizes.map_or(ptr::null_mut(), |sizes| sizes.as_mut_ptr()));
+        // SAFETY: see `devices`.
+        call(&"test", || with!(self.net, net => unsafe { (net.test)(request.0, &mut done, sizes) }))?;
+        Ok(done != 0)
     }
 
     /// Returns the bytes of a completed request of one message; `None`: it is pending.
     pub fn test(&self, request: Opaque) -> Result<Option<usize>, PluginError> {
-        let (mut done, mut sizes) = (0, [0; 8]);
-        // SAFETY: see `devices`.
-        check("test", with!(self.net, net => unsafe { (net.test)(request.0, &mut done, sizes.as_mut_ptr()) }))?;
-        Ok((done != 0).then_some(sizes[0].max(0) as usize))
+        let mut sizes = [0; MAX_GROUP];
+        Ok(self.test_group(request, Some(&mut sizes))?.then_some(sizes[0].max(0) as usize))
     }
 
     /// Returns the transport counters of the message that [`Plugin::test`] completed last, if exported.
@@ -387,17 +466,17 @@ impl Plugin {
 
     pub fn close_listener(&self, listener: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
-        check("closeListen", with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
+        call(&"closeListen", || with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
     }
 
     pub fn close_sender(&self, sender: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
-        check("closeSend", with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
+        call(&"closeSend", || with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
     }
 
     pub fn close_receiver(&self, receiver: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
-        check("closeRecv", with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))
+        call(&"closeRecv", || with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))
     }
 }
 
@@ -410,7 +489,7 @@ impl Drop for Plugin {
         };
         if !self.context.is_null() {
             // SAFETY: see `devices`. There is no caller to report a failure to.
-            unsafe { finalize(self.context) };
+            let _ = call(&"finalize", || unsafe { finalize(self.context) });
         }
     }
 }

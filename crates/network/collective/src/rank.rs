@@ -244,8 +244,8 @@ impl Rank {
         let kind = kind.ok_or_else(|| RankError::Protocol(format!("unknown collective {}", job.kind)))?;
         let plugin = Plugin::load(&job.plugin, job.abi)?;
         let devices = plugin.devices()?.max(1);
-        let (name, speed) = plugin.properties(0)?;
-        let net = (plugin.version(), name, speed);
+        let properties = plugin.properties(0)?;
+        let net = (plugin.version(), properties.name, properties.limits.speed);
         let (mut listeners, mut places, mut channels) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..job.channels {
             let share = plan::part(&(0..job.bytes), number, job.channels);

@@ -7,6 +7,7 @@
 #[doc(hidden)]
 pub mod abi;
 mod addresses;
+pub mod check;
 mod device;
 mod entries;
 mod exported;

@@ -42,9 +42,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Interval of writes of the statistics page, with activity and without.
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
-/// At most this fraction of the time, as its reciprocal, is spent on writes.
 /// Beginning of a request to spread the chunks of connections.
 const STEER: &str = "steer=";
+/// At most this fraction of the time, as its reciprocal, is spent on writes.
 const WRITES_SHARE: u32 = 50;
 
 pub(crate) type DeviceNode = Node<Path, HostMemory>;
@@ -147,7 +147,12 @@ pub(crate) fn end() {
 }
 
 impl Process {
-    fn new(configuration: Configuration, devices: Vec<Device>) -> Result<Self, Failure> {
+    /// File of the statistics page; `None`: there is none.
+    pub(crate) fn page_at(&self) -> Option<&std::path::Path> {
+        self.page_at.as_deref()
+    }
+
+    pub(crate) fn new(configuration: Configuration, devices: Vec<Device>) -> Result<Self, Failure> {
         let c_string =
             |bytes: &[u8]| CString::new(bytes).map_err(|error| Failure::new(Code::System, error.to_string()));
         let rails = devices

@@ -6,6 +6,7 @@ mod common;
 mod fake;
 
 mod loopback;
+mod suite;
 mod verbs;
 
 fn main() {
@@ -22,8 +23,9 @@ fn main() {
             common::serve();
         }
         ["rank", ..] => common::serve(),
+        ["case", order] => anabranch_collective::suite::serve(order),
         ["connect", hex] => verbs::connect(hex),
         ["load"] => verbs::load(),
-        _ => common::harness(&arguments, &[loopback::TESTS, verbs::TESTS].concat()),
+        _ => common::harness(&arguments, &[loopback::TESTS, suite::TESTS, verbs::TESTS].concat()),
     }
 }

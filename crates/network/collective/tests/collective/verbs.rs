@@ -272,7 +272,7 @@ fn devices_that_cannot_be_used() {
 
 pub(crate) fn load() {
     match Plugin::load(&plugin(), None) {
-        Ok(plugin) => println!("{}", plugin.properties(0).expect("a device").0),
+        Ok(plugin) => println!("{}", plugin.properties(0).expect("a device").name),
         Err(error) => println!("{error}"),
     }
 }

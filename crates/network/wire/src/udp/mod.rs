@@ -40,7 +40,8 @@ use std::{
 const MAX_RUN_BYTES: usize = 65_000;
 /// The kernel's limit for coalesced segments.
 const BUFFER: usize = 1 << 16;
-const SOCKET_BUFFER: usize = 4 << 20;
+/// Bytes that are requested of the kernel for each direction of a socket.
+pub const SOCKET_BUFFER: usize = 4 << 20;
 /// Runs read at once from a socket: few, so that they stay in the cache.
 const READ_BATCH: usize = 8;
 const MAX_SOCKETS: usize = 256;

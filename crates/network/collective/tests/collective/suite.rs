@@ -1,0 +1,94 @@
+//! The contract of `ncclNet` against our plugin, a plugin over TCP, and variants of it with a bug.
+
+use crate::common::{NEVER, Test, own_name, plugin};
+use anabranch_collective::suite::{self, CaseResult, Settings, Verdict};
+use std::{path::PathBuf, time::Duration};
+
+fn settings(plugin: PathBuf, only: &[&str], limit: u64) -> Settings {
+    Settings {
+        command: vec![own_name(), "case".into()],
+        plugin,
+        abi: None,
+        only: only.iter().map(|name| (*name).into()).collect(),
+        largest: 64 << 20,
+        limit: Duration::from_secs(limit),
+    }
+}
+
+fn socket_net() -> PathBuf {
+    let path = plugin().with_file_name("../examples/libsocket_net.so");
+    assert!(path.exists(), "{}: build it with `cargo build --examples -p anabranch-collective`", path.display());
+    path
+}
+
+/// Runs cases with variables, which only this process and its children have.
+fn results(settings: &Settings, variables: &[(&str, &str)]) -> Vec<CaseResult> {
+    let words = variables.iter().map(|(name, value)| format!("{name}={value}"));
+    let command = std::iter::once("env".into()).chain(words).chain(settings.command.clone()).collect();
+    let settings = Settings { command, ..settings.clone() };
+    let (_, results) = suite::run(&settings, &NEVER, |_| ()).expect("a plugin").expect("not stopped");
+    results
+}
+
+const OURS: [(&str, &str); 4] =
+    [("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), ("ANABRANCH_RATE", "20Gbps"), ("ANABRANCH_STATS", "off")];
+
+/// Every case passes, but for a message to a closed peer and one of a later tag, which wait or are an error by the contract,
+/// and messages larger than this test allows.
+fn our_plugin_fulfils_the_contract() {
+    let results = results(&settings(plugin(), &[], 20), &OURS);
+    let of = |verdict| results.iter().filter(move |of| of.verdict == verdict).map(|of| of.case.as_str());
+    let failed: Vec<&CaseResult> = results.iter().filter(|of| of.verdict == Verdict::Fail).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(of(Verdict::Refused).collect::<Vec<_>>(), ["later-tag", "send-after-close"]);
+    assert_eq!(of(Verdict::Skipped).collect::<Vec<_>>(), ["1GiB", "2GiB-1", "4GiB"]);
+    for result in results.iter().filter(|of| of.verdict != Verdict::Pass) {
+        assert!(
+            !result.why.is_empty() && (result.verdict == Verdict::Skipped || !result.call.is_empty()),
+            "{result:?}"
+        );
+    }
+    assert_eq!(results.len(), suite::cases().count());
+}
+
+fn sockets_fulfil_the_contract() {
+    let results = results(&settings(socket_net(), &[], 20), &[]);
+    let failed: Vec<&CaseResult> = results.iter().filter(|of| of.verdict == Verdict::Fail).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    // Its table has no contexts, and its receivers take messages of the oldest receive alone.
+    let contexts = results.iter().find(|of| of.case == "contexts").expect("the case");
+    assert_eq!(contexts.verdict, Verdict::Skipped);
+}
+
+/// Each bug is found by the case that is about it, and cases that it does not concern pass.
+fn bugs_are_found() {
+    for (bug, finds, word, passes) in [
+        ("last-byte", "sizes", "byte 0 is wrong", "properties"),
+        ("early", "sizes", "is wrong", "reconnect"),
+        ("tags", "grouped", "", "sizes"),
+        ("tags", "later-tag", "tags are not heeded", "depth"),
+        ("close", "close-order", "hung", "properties"),
+    ] {
+        let results = results(&settings(socket_net(), &[finds, passes], 3), &[("SOCKET_NET_BREAK", bug)]);
+        let of = |name: &str| results.iter().find(|of| of.case == name).expect("a result");
+        assert_eq!(of(finds).verdict, Verdict::Fail, "{bug}: {:?}", of(finds));
+        assert!(of(finds).why.contains(word), "{bug}: {:?}", of(finds));
+        assert!(!of(finds).call.is_empty());
+        assert_eq!(of(passes).verdict, Verdict::Pass, "{bug}: {:?}", of(passes));
+    }
+}
+
+fn crashes_and_missing_plugins_are_verdicts() {
+    let crashed = results(&settings(socket_net(), &["depth"], 10), &[("SOCKET_NET_BREAK", "crash")]);
+    assert_eq!((crashed[0].verdict, crashed[0].call.as_str()), (Verdict::Fail, "irecv"), "{crashed:?}");
+    assert!(crashed[0].why.starts_with("crashed (SIG"), "{crashed:?}");
+    let error = suite::run(&settings("/no/such.so".into(), &[], 5), &NEVER, |_| ()).expect_err("no plugin");
+    assert!(error.contains("no/such.so"), "{error}");
+}
+
+pub(crate) const TESTS: &[Test] = &[
+    ("suite::our_plugin_fulfils_the_contract", false, our_plugin_fulfils_the_contract),
+    ("suite::sockets_fulfil_the_contract", false, sockets_fulfil_the_contract),
+    ("suite::bugs_are_found", false, bugs_are_found),
+    ("suite::crashes_and_missing_plugins_are_verdicts", false, crashes_and_missing_plugins_are_verdicts),
+];

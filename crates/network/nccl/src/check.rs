@@ -1,0 +1,283 @@
+//! What the plugin would choose on this host, and what is missing, for `anabranch nccl check`.
+
+use crate::{
+    device::{self, Device},
+    process::Process,
+    variables::{Carriers, Configuration, VARIABLES},
+};
+use anabranch_wire::{Datapath, udp::SOCKET_BUFFER};
+use rustix::process::{Resource, getrlimit};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A choice of the plugin, or a fact of this host on which it depends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub what: String,
+    pub found: String,
+    /// What to do where something is missing or not heeded.
+    pub remedy: Option<String>,
+    /// `true` if the plugin cannot run, or NCCL would not take it.
+    pub is_fatal: bool,
+}
+
+fn finding(what: impl Into<String>, found: impl Into<String>) -> Finding {
+    Finding { what: what.into(), found: found.into(), remedy: None, is_fatal: false }
+}
+
+impl Finding {
+    fn but(self, remedy: impl Into<String>) -> Self {
+        Finding { remedy: Some(remedy.into()), ..self }
+    }
+
+    fn fatal(self) -> Self {
+        Finding { is_fatal: true, ..self }
+    }
+}
+
+/// NCCL's variables for networks, and what holds in place of those that are not heeded; empty: they are.
+const NCCL_VARIABLES: [(&str, &str); 9] = [
+    ("NCCL_SOCKET_IFNAME", ""),
+    ("NCCL_SOCKET_FAMILY", ""),
+    ("NCCL_IB_HCA", "ANABRANCH_IFNAME selects interfaces, with uc their RDMA devices"),
+    ("NCCL_IB_GID_INDEX", "the interface's RoCEv2 address is taken; ANABRANCH_ADDRESS selects it"),
+    ("NCCL_IB_TC", "the trafficClass of a communicator is taken, since NCCL 2.26"),
+    ("NCCL_IB_SL", "service levels are not set"),
+    ("NCCL_IB_TIMEOUT", "ANABRANCH_GIVE_UP is the timeout"),
+    ("NCCL_IB_RETRY_CNT", "ANABRANCH_GIVE_UP is the timeout"),
+    ("NCCL_IB_DISABLE", "ANABRANCH_DATAPATH selects sockets or RDMA devices"),
+];
+
+/// Chooses as `init` and the first `listen` of each device do, and opens each device.
+pub fn check(variables: &[(OsString, OsString)]) -> Vec<Finding> {
+    let mut findings = nccl_variables(variables);
+    match choices(variables) {
+        Ok(chosen) => findings.splice(0..0, chosen).for_each(drop),
+        Err(reason) => findings.insert(0, finding("configuration", reason).but("as it says").fatal()),
+    }
+    findings
+        .extend(host(&std::env::var_os("SYSFS_PATH").map_or_else(|| "/sys".into(), PathBuf::from), Path::new("/proc")));
+    findings
+}
+
+fn choices(variables: &[(OsString, OsString)]) -> Result<Vec<Finding>, String> {
+    crate::schemes::check()?;
+    let configuration = Configuration::read(variables.iter().cloned())?;
+    let (mut devices, remarks) = device::find(&configuration)?;
+    devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));
+    let (wire, stats) = (&configuration.wire, configuration.stats.clone());
+    let mut findings = vec![
+        finding("scheme", format!("{} over {} paths of a connection", configuration.scheme.name(), wire.labels)),
+        finding(
+            "transport",
+            format!(
+                "{} with {}, a silent rank is given up after {} s",
+                configuration.transport.about().name,
+                configuration.transport.control().name,
+                wire.give_up.as_seconds()
+            ),
+        ),
+    ];
+    findings.extend(remarks.into_iter().map(|remark| finding("interfaces", remark).but("if it should be used")));
+    let set = variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_string_lossy())));
+    let ours = set.filter(|(name, _)| VARIABLES.iter().any(|variable| variable.name == *name));
+    findings.extend(ours.map(|(name, value)| finding(name, value)));
+    let carriers = configuration.carriers;
+    let process = Arc::new(Process::new(configuration, devices).map_err(|failure| failure.message)?);
+    for (number, rail) in process.rails.iter().enumerate() {
+        findings.push(describe(&process, number, &rail.device));
+    }
+    findings.push(match (&stats, process.page_at()) {
+        (None, _) => finding("statistics", "off"),
+        (Some(folder), Some(_)) => finding("statistics", format!("in {}", folder.display())),
+        (Some(folder), None) => finding("statistics", format!("none: {} cannot hold a page", folder.display()))
+            .but("set ANABRANCH_STATS to a folder of shared memory with 600 kB of room"),
+    });
+    if let Some(page) = process.page_at() {
+        let _ = fs::remove_file(page);
+    }
+    let locked = getrlimit(Resource::Memlock).current;
+    if let (true, Some(bytes)) = (carriers != Carriers::Udp, locked) {
+        findings.push(
+            finding("locked memory", format!("{bytes} B (ulimit -l)"))
+                .but("`ulimit -l unlimited`, where ranks are many"),
+        );
+    }
+    Ok(findings)
+}
+
+/// Opens a device, as its first listener does.
+fn describe(process: &Arc<Process>, number: usize, device: &Device) -> Finding {
+    let addresses: Vec<String> = std::iter::once(&device.ip).chain(&device.others).map(ToString::to_string).collect();
+    let numa = device.pci_path.as_ref().and_then(|path| fs::read_to_string(path.join("numa_node")).ok());
+    let numa = numa
+        .filter(|node| !node.starts_with('-'))
+        .map_or("no NUMA node".into(), |node| format!("NUMA node {}", node.trim()));
+    let place = device.pci_path.as_ref().map_or_else(|| "virtual".into(), |path| path.display().to_string());
+    let by = device.rdma.as_ref().map_or_else(|| "UDP".into(), |rdma| format!("UC queue pairs of {}", rdma.name));
+    let what = format!("device {number}, {}", device.title());
+    let opened = process.open(number as i32, 0).and_then(|mut opened| {
+        let driver = opened.node()?.driver();
+        let payload = driver.endpoint().0.settings().mtu();
+        Ok((payload, driver.datapath().abilities().labels))
+    });
+    match opened {
+        Ok((payload, labels)) => finding(
+            what,
+            format!(
+                "{} by {by} at {} Mbit/s, payloads of {payload} B in an MTU of {} B, {labels} labels, {numa}, {place}",
+                addresses.join(" and "),
+                device.speed(),
+                device.mtu
+            ),
+        ),
+        Err(failure) => finding(what, failure.message)
+            .but("free its ports or its device, or leave it out of ANABRANCH_IFNAME")
+            .fatal(),
+    }
+}
+
+fn nccl_variables(variables: &[(OsString, OsString)]) -> Vec<Finding> {
+    let get = |name: &str| variables.iter().find(|(of, _)| of == name).map(|(_, value)| value.to_string_lossy());
+    let get = |name: &str| get(name).filter(|value| !value.is_empty());
+    let mut findings = Vec::new();
+    if let Some(net) = get("NCCL_NET") {
+        let is_ours = net.eq_ignore_ascii_case("anabranch");
+        let found = finding("NCCL_NET", net);
+        findings.push(if is_ours {
+            found
+        } else {
+            found.but("NCCL takes another network: unset it, or NCCL_NET=Anabranch").fatal()
+        });
+    }
+    if let Some(plugins) = get("NCCL_NET_PLUGIN") {
+        let is_ours = plugins.split(',').any(|name| name.trim().contains("anabranch"));
+        let found = finding("NCCL_NET_PLUGIN", plugins);
+        findings.push(if is_ours {
+            found
+        } else {
+            found.but("NCCL loads another plugin: NCCL_NET_PLUGIN=anabranch").fatal()
+        });
+    }
+    for (name, instead) in NCCL_VARIABLES {
+        let Some(value) = get(name) else { continue };
+        let found = |word| finding(name, format!("{value}, {word}"));
+        findings.push(if instead.is_empty() { found("heeded") } else { found("not heeded").but(instead) });
+    }
+    findings
+}
+
+/// Facts of the machine, from its `/sys` and `/proc`.
+fn host(sys: &Path, proc: &Path) -> Vec<Finding> {
+    let read = |path: PathBuf| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
+    let names = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    };
+    let limits = ["rmem_max", "wmem_max"].map(|name| read(proc.join("sys/net/core").join(name)));
+    let known = limits.clone().map(|limit| limit.unwrap_or_else(|| "unknown".into()));
+    let buffers = finding(
+        "socket buffers",
+        format!("{SOCKET_BUFFER} B are requested, rmem_max is {}, wmem_max {}", known[0], known[1]),
+    );
+    let is_small = limits.iter().flatten().any(|limit| limit.parse().is_ok_and(|limit: usize| limit < SOCKET_BUFFER));
+    let sysctl = format!(
+        "`sysctl -w net.core.rmem_max={SOCKET_BUFFER} net.core.wmem_max={SOCKET_BUFFER}`, against drops under bursts"
+    );
+    let of_interface = |name: &String| {
+        let port = sys.join("class/infiniband").join(name).join("ports/1/gid_attrs/ndevs/0");
+        format!("{name} ({})", read(port).unwrap_or_else(|| "no interface".into()))
+    };
+    let rdma: Vec<String> = names(sys.join("class/infiniband")).iter().map(of_interface).collect();
+    let rdma =
+        if rdma.is_empty() { "none".into() } else { format!("{}; ANABRANCH_DATAPATH=uc takes them", rdma.join(", ")) };
+    let driver = read(proc.join("driver/nvidia/version")).and_then(|text| text.lines().next().map(str::to_string));
+    let count = names(proc.join("driver/nvidia/gpus")).len();
+    let amd = sys.join("module/amdgpu").is_dir().then(|| "amdgpu".to_string());
+    let gpu = driver.map(|line| format!("{count} GPUs, {line}")).or(amd);
+    let peer = sys.join("module/nvidia_peermem").is_dir();
+    let memory = format!("nvidia_peermem is {}loaded; neither it nor DMA-BUF is used", if peer { "" } else { "not " });
+    let host_only = "none: NCCL copies what GPUs send through memory of the host (ptrSupport 1)";
+    let numa = read(sys.join("devices/system/node/online")).unwrap_or_else(|| "unknown".into());
+    vec![
+        if is_small { buffers.but(sysctl) } else { buffers },
+        finding("RDMA devices", rdma),
+        finding("GPU driver", gpu.unwrap_or_else(|| "none".into())),
+        finding("GPU memory", memory).but(host_only),
+        finding("NUMA nodes", numa),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(all: &[(&str, &str)]) -> Vec<Finding> {
+        let all: Vec<_> = all.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        check(&all)
+    }
+
+    #[test]
+    fn choices_of_loopback_are_named() {
+        let all = [
+            ("ANABRANCH_IFNAME", "=lo"),
+            ("ANABRANCH_PATHS", "4"),
+            ("ANABRANCH_MTU", "1000B"),
+            ("ANABRANCH_STATS", "off"),
+        ];
+        let more = [("NCCL_IB_TC", "106"), ("NCCL_SOCKET_FAMILY", "AF_INET"), ("NCCL_NET_PLUGIN", "anabranch")];
+        let findings = of(&[&all[..], &more].concat());
+        let find =
+            |what: &str| findings.iter().find(|of| of.what == what).unwrap_or_else(|| panic!("{what}: {findings:?}"));
+        for word in ["127.0.0.1 by UDP", "payloads of 1000 B", "4 labels", "virtual"] {
+            assert!(find("device 0, lo").found.contains(word), "{findings:?}");
+        }
+        assert!(find("NCCL_IB_TC").found.ends_with("106, not heeded") && find("NCCL_IB_TC").remedy.is_some());
+        assert!(find("NCCL_SOCKET_FAMILY").remedy.is_none());
+        assert!(findings.iter().all(|of| !of.is_fatal), "{findings:?}");
+    }
+
+    #[test]
+    fn what_prevents_a_run_is_fatal() {
+        let usual = ("ANABRANCH_IFNAME", "=lo");
+        for (name, value) in [
+            ("ANABRANCH_SCHEME", "hoper"),
+            ("ANABRANCH_ADDRESS", "192.0.2.77"),
+            ("ANABRANCH_MTU", "8889B"),
+            ("NCCL_NET", "Socket"),
+            ("NCCL_NET_PLUGIN", "none"),
+        ] {
+            let findings = of(&[usual, ("ANABRANCH_STATS", "off"), (name, value)]);
+            let fatal: Vec<_> = findings.iter().filter(|of| of.is_fatal).collect();
+            assert!(fatal.len() == 1 && fatal[0].remedy.is_some(), "{name}: {findings:?}");
+        }
+    }
+
+    #[test]
+    fn facts_of_a_machine_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        file("class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth0\n");
+        file("driver/nvidia/version", "NVRM version: 570\nGCC\n");
+        file("driver/nvidia/gpus/0000:01:00.0/information", "");
+        file("module/nvidia_peermem/refcnt", "0\n");
+        file("sys/net/core/rmem_max", "212992\n");
+        file("sys/net/core/wmem_max", "8388608\n");
+        file("devices/system/node/online", "0-1\n");
+        let findings = host(folder.path(), folder.path());
+        let found: Vec<&str> = findings.iter().map(|of| of.found.as_str()).collect();
+        assert!(found[0].contains("rmem_max is 212992") && findings[0].remedy.is_some(), "{findings:?}");
+        assert!(found[1].starts_with("mlx5_0 (eth0)") && found[2] == "1 GPUs, NVRM version: 570", "{findings:?}");
+        assert!(found[3].starts_with("nvidia_peermem is loaded") && found[4] == "0-1", "{findings:?}");
+    }
+}
