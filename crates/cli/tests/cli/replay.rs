@@ -44,15 +44,19 @@ fn a_scheme_repeats_itself_and_others_differ() {
     assert!(stderr(&other).contains("choices differ from those of `rr`"), "{}", stderr(&other));
 }
 
-/// What led to each choice is shown with the state: a scheme that moves at marks names the acknowledgement.
+/// What led to a choice is shown with the state: the first unmarked acknowledgement puts one value into the empty buffer of REPS.
 #[test]
 fn choices_have_their_reason_and_state() {
     let folder = Folder::new("replay-state");
     run(&folder, "reps", "--set workload.0.size=409600B");
     let shown = stdout(&folder.ok("replay reps --flow 0"));
-    for word in ["after", "fresh_values", "explore_packets", "ack "] {
+    for word in ["after", "open", "fresh_values", "explore_packets"] {
         assert!(shown.contains(word), "no `{word}` in {shown}");
     }
+    let replayed = json(&folder.line("replay reps --flow 0 --format json"));
+    let calls = replayed["calls"].as_array().unwrap();
+    let ack = calls.iter().find(|call| call["recorded"]["event"] == "ack" && call["marked"] == false).unwrap();
+    assert_eq!(ack["state"]["fresh_values"].as_f64(), Some(1.0));
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub struct PostedBuffer {
 pub struct Window {
     pub at: u64,
     pub key: u32,
-    /// Number by which the receiver knows the buffer.
+    /// Number by which the receiver identifies the buffer.
     pub number: u32,
 }
 

@@ -1,4 +1,4 @@
-pub use crate::verbs::Region;
+use crate::region::Region;
 use anabranch_endpoint::Write;
 pub use anabranch_endpoint::{Source, To};
 use anabranch_units::Time;

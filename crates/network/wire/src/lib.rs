@@ -11,18 +11,20 @@ mod parameters;
 pub mod parity;
 #[cfg(target_os = "linux")]
 pub mod paths;
+mod region;
 mod resolve;
 mod stev;
 pub mod transfer;
 pub mod udp;
 pub mod verbs;
 
-pub use datapath::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, Region, Source, To, WireError};
+pub use datapath::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, Source, To, WireError};
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
 pub use lateness::Lateness;
 pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };
+pub use region::Region;
 pub use resolve::{resolve, resolve_local};
 pub use stev::{Carried, Stev, StructuredValues};

@@ -29,7 +29,7 @@ const fn max_payload(is_authenticated: bool) -> u64 {
 const MIN_PAYLOAD: u64 = 64;
 /// Maximum labels of an endpoint, which uses one socket per label.
 pub const MAX_LABELS: u32 = 256;
-/// As large as greetings can say.
+/// The largest that a greeting has bits for.
 const MAX_CHUNK: u64 = (1 << 24) - 1;
 /// Least chunk that follows from the rate.
 const MIN_CHUNK: u64 = 64 << 10;

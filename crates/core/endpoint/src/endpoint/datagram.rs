@@ -42,7 +42,7 @@ pub trait Placement {
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
     /// Places bytes from the offset `from` on. Each byte is passed once.
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
-    /// The datapath has written so many bytes of a peer to memory of the owner ([`crate::Write`]), with this notice.
+    /// The datapath has written bytes of a peer to memory of the owner ([`crate::Write`]), with this notice.
     fn written(&mut self, _peer: u32, _notice: u32, _bytes: u64) {}
 }
 

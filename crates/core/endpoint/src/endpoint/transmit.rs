@@ -146,7 +146,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
                 transmission,
                 ack_request: packet.ack_request,
             };
-            // Hardware writes without looking at the header.
+            // Hardware reads no header.
             let header = (connection, self.is_checked && message.write.is_none());
             if count > 1 && from < to {
                 data.fragment.count = count;

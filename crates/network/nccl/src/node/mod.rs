@@ -230,7 +230,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     fn events(&mut self) {
-        // What a peer has written precedes what it says.
+        // What a peer has written precedes its messages.
         let mut written = std::mem::take(&mut self.written);
         let now = self.driver.datapath().now();
         for (peer, notice, bytes) in written.drain(..) {
@@ -340,7 +340,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Hardware acknowledges for a process that stands still, but says no ping for it.
+    /// Hardware acknowledges for a suspended process, but sends no ping for it.
     fn check_silence(&mut self, now: Time) {
         let limit = self.peer_timeout.saturating_mul(2);
         let is_silent = |known: &Peer| known.connections > 0 && now.saturating_sub(known.heard_at) > limit;

@@ -1,10 +1,10 @@
 //! Parts of a node: peers, listeners, senders and receivers, requests.
 
+use super::windows::Windows;
 use crate::{
     abi::{Code, MAX_RECEIVES},
     ids::Id,
     message::{PostedBuffer, Window},
-    node::windows::Windows,
 };
 use anabranch_endpoint::{Bytes, Delivered, PathCounts};
 use anabranch_units::Time;

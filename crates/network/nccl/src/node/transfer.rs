@@ -4,7 +4,7 @@ use super::{
     Node,
     parts::{Buffer, DeliveryCounters, Done, Failure, Grant, Memory, Ours, Part, Request, unknown},
     placing::Steering,
-    windows::{MAX_CHUNKS, chunk_of, notice},
+    windows::{Granted, MAX_CHUNKS, chunk_of, notice, read_notice},
 };
 use crate::{
     abi::{Code, MAX_RECEIVES, MAX_REQUESTS},
@@ -13,7 +13,7 @@ use crate::{
 };
 use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions, Write};
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, PeerId};
+use anabranch_wire::{Datapath, PeerId, Region};
 
 /// Maximum bytes of a connection's pieces in the endpoint: enough for the bytes in flight in a network, not for whole messages.
 const MAX_FLYING: u64 = 4 << 20;
@@ -345,5 +345,82 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             let message = format!("{name} sends a message of {size} B to receive {number}, which is smaller");
             receiver.error.record(&Failure::new(Code::Usage, message));
         }
+    }
+
+    // ---- messages that are written to their receiver's memory ----
+
+    /// Registers memory of NCCL; `None`: messages are copied.
+    pub fn register(&mut self, region: Region) -> Result<Option<Id>, Failure> {
+        let registered = self.driver.datapath().register(region);
+        if !registered.map_err(|error| Failure::new(Code::System, error.to_string()))? {
+            return Ok(None);
+        }
+        Ok(self.regions.insert(region))
+    }
+
+    /// Ends a registration; no effect if there is none.
+    pub fn deregister(&mut self, region: Id) {
+        if let Some(region) = self.regions.remove(region) {
+            self.driver.datapath().deregister(region);
+        }
+    }
+
+    /// Fails unless a message's memory is registered, where it is written from there.
+    pub(super) fn check_registered(&mut self, memory: &M, size: u64) -> Result<(), Failure> {
+        let is_known = !self.writes || size == 0 || self.driver.datapath().key(memory.address(), size).is_some();
+        let unknown = || Failure::internal(format!("{size} B are not in memory that NCCL has registered"));
+        is_known.then_some(()).ok_or_else(unknown)
+    }
+
+    /// Opens windows for the buffers of a receive; returns `false` if there are too many.
+    pub(super) fn open_windows(&mut self, peer: PeerId, request: Id, entries: &mut [PostedBuffer]) -> bool {
+        let Node { driver, peers, requests, .. } = self;
+        let (Some(known), Some(Request::Receive { parts, .. })) = (peers.get_mut(&peer), requests.get(request)) else {
+            return false;
+        };
+        if !known.windows.have_room(entries.len()) {
+            return false;
+        }
+        for (index, (entry, part)) in entries.iter_mut().zip(parts).enumerate() {
+            let at = part.buffer.memory.address();
+            let key = driver.datapath().key(at, entry.size).unwrap_or_default();
+            let number = known.windows.open(request, index);
+            entry.window = number.map(|number| Window { at, key, number });
+        }
+        true
+    }
+
+    /// Counts a chunk that a peer has written; returns `false` if no peer may write that.
+    pub(super) fn on_written(&mut self, peer: PeerId, notice: u32, bytes: u64) -> bool {
+        let Some(known) = self.peers.get_mut(&peer) else { return true };
+        let (number, chunks) = read_notice(notice);
+        // A chunk for a receiver that was closed meanwhile is no error of the peer.
+        let Some(Granted { request, index, chunks: written }) = known.windows.count(number) else { return true };
+        let Some(Request::Receive { receiver, parts, left }) = self.requests.get_mut(request) else { return true };
+        let (receiver, part) = (*receiver, &mut parts[index]);
+        part.received += bytes;
+        if part.received > part.buffer.size || written > chunks {
+            return false;
+        }
+        if written == chunks {
+            part.size = Some(part.received);
+            *left -= 1;
+            known.windows.close(number);
+            self.advance_receiver(receiver);
+        }
+        true
+    }
+
+    /// Takes receives that are complete from the front of their queue, and grants others.
+    fn advance_receiver(&mut self, id: Id) {
+        let Some(receiver) = self.receivers.get_mut(id) else { return };
+        let requests = &self.requests;
+        // One that was reported as done is gone.
+        let is_complete = |request: &Id| !matches!(requests.get(*request), Some(Request::Receive { left: 1.., .. }));
+        while receiver.waiting.front().is_some_and(is_complete) {
+            receiver.waiting.pop_front();
+            receiver.completed = receiver.completed.wrapping_add(1);
+        }
+        self.grant(id);
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum Frame {
     /// Caller and listener: who they are.
     Hello(Greeting),
     Welcome(Greeting),
-    /// Caller: a queue pair by index, new or made anew.
+    /// Caller: a queue pair by index, new or connected again.
     Queue {
         queue: u32,
         pair: Pair,
@@ -26,7 +26,7 @@ pub(super) enum Frame {
         queue: u32,
         pair: Pair,
     },
-    /// Listener: its queue pair has failed; the caller makes both anew.
+    /// Listener: its queue pair has failed; the caller connects both again.
     Failed {
         queue: u32,
     },

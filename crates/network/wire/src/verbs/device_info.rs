@@ -37,8 +37,8 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Checks that packets with `labels` labels may leave a device by an address over unreliable queue pairs, or over reliable ones
-/// with a chunk of so many bytes, and returns its description.
+/// Checks that packets with `labels` labels may leave a device by an address over reliable or unreliable queue
+/// pairs, and returns its description.
 ///
 /// # Errors
 /// Fails if libibverbs, the device or its RoCEv2 address is missing, if its port is no active Ethernet port, or if

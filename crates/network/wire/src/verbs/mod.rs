@@ -14,7 +14,6 @@ mod sys;
 pub use control::fuzz;
 pub use device_info::{RdmaDevice, of_interface, query_device};
 pub use pairs::{Dimensions, OVERHEAD, VerbsPath};
-pub use sys::Region;
 
 use crate::{Label, WireError};
 use anabranch_units::Time;

@@ -10,7 +10,7 @@ use super::{
     },
     library::{Functions, Mlx5, find_device},
 };
-use crate::WireError;
+use crate::{Region, WireError};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
@@ -148,21 +148,6 @@ impl Drop for Memory {
         // SAFETY: mapped with this length, and no longer registered: a device drops its registration first. Pages that cannot be
         // unmapped remain until the process ends.
         let _ = unsafe { munmap(self.at.cast(), self.bytes) };
-    }
-}
-
-/// Memory of the owner that hardware may read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
-    pub(super) at: u64,
-    pub(super) bytes: u64,
-}
-
-impl Region {
-    /// # Safety
-    /// The memory may be read and written by anyone until its registration ends ([`crate::Datapath::deregister`]).
-    pub unsafe fn new(at: *mut u8, bytes: usize) -> Self {
-        Region { at: at as u64, bytes: bytes as u64 }
     }
 }
 

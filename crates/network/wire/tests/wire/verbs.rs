@@ -139,7 +139,7 @@ fn hopper_leaves_a_slow_label() {
     });
 }
 
-/// The hardware gives up after 100 ms; what it has not delivered takes other labels, once.
+/// The hardware aborts after 100 ms; what it has not delivered takes other labels, once.
 fn leaves_a_label(schemes: &[&str]) {
     for scheme in schemes {
         let (sent, (_, error)) = transfer(Rc, scheme, BYTES, |wire| wire.chunks_under_way = Auto::Value(3));
@@ -169,7 +169,7 @@ fn a_label_that_comes_back_is_used_again() {
     });
 }
 
-/// Chunks arrive, and the sender learns so from the peer alone: none is sent again.
+/// Chunks arrive, and the sender learns so from the peer alone: none is retransmitted.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn lost_acknowledgements_duplicate_nothing() {

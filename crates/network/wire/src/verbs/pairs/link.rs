@@ -68,7 +68,7 @@ struct Queue {
     state: State,
     /// In order, which is that of their completions.
     posted: VecDeque<Posted>,
-    /// Failed ones: the peer knows which of them have arrived.
+    /// Failed ones: the peer has the number of those that have arrived.
     unknown: Vec<Posted>,
     /// Messages since it was connected: of ours that have arrived for certain, and of the peer.
     delivered: u64,
@@ -76,7 +76,7 @@ struct Queue {
     /// Receives that are posted.
     receives: u32,
     failed_at: Option<Instant>,
-    /// The peer's request to connect it anew.
+    /// The peer's request to connect it again.
     request: Option<Pair>,
     /// Value of `choices` when it was last chosen.
     used: u64,
@@ -135,7 +135,7 @@ pub(super) struct Link {
     pub(super) known: bool,
     /// The peer has disconnected, or an unreliable queue pair has failed.
     pub(super) broken: bool,
-    /// The owner knows that it is broken.
+    /// The owner was notified.
     pub(super) is_told: bool,
 }
 
@@ -161,7 +161,7 @@ impl Link {
     ) -> Result<(Self, Greeting), WireError> {
         let labels = own.labels.min(theirs.labels);
         let count = own.queues.min(theirs.queues).min(labels);
-        // Chunks are alike; a caller does not say how much memory it takes.
+        // Chunks are alike; a caller does not set how much memory it takes.
         let size = if own.is_reliable() { own.largest } else { own.largest.max(theirs.largest) };
         let capacity = capacity(own.is_reliable(), count, size, own.probe);
         let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
@@ -279,7 +279,7 @@ impl Link {
         self.control.post(&Frame::Ready { queue: queue as u32, pair })
     }
 
-    /// Tells the peer of a queue pair, whose messages are counted anew.
+    /// Returns a queue pair for the peer, and counts its messages from zero.
     fn pair(&mut self, queue: usize) -> Pair {
         let of = &mut self.queues[queue];
         let (arrived, (at, key)) = (std::mem::take(&mut of.arrived), self.device.window(self.probe.0));
@@ -359,7 +359,7 @@ impl Link {
         self.device.fail(of.index)
     }
 
-    /// Connects drained queue pairs anew.
+    /// Connects drained queue pairs again.
     fn advance(&mut self, timeout: Duration) -> Result<(), WireError> {
         for queue in 0..self.queues.len() {
             let of = &self.queues[queue];
@@ -449,7 +449,7 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the slot of a receive to a queue pair that works; one that is made anew takes all.
+    /// Returns the slot of a receive to a queue pair that works; one that is connected again takes all.
     fn repost(&mut self, queue: usize, slot: u32) -> Result<(), WireError> {
         let of = &mut self.queues[queue];
         if of.state != State::Ready {
@@ -524,7 +524,7 @@ impl Link {
         if self.is_reliable && header::is_data(head) {
             let all = || self.queues.iter().flat_map(|of| of.posted.iter().chain(&of.unknown));
             if all().any(|other| header::is_same_data(&other.name, &name)) {
-                // It is still under way: hardware delivers it, or says that it does not.
+                // It is still under way: hardware delivers it, or reports that it does not.
                 return Ok(true);
             }
             if write.is_some() && self.revoked.contains(&stream_of(&name)) {

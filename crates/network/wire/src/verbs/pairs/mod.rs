@@ -14,9 +14,9 @@ use super::{
     VerbsSettings,
     control::{self, Control, Frame, Greeting},
     gid,
-    sys::{self, Domain, Region},
+    sys::{self, Domain},
 };
-use crate::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, To, WireError};
+use crate::{Abilities, Datapath, Inbound, Kind, Label, Outbound, PeerId, Region, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
@@ -36,7 +36,7 @@ pub const OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 const MAX_LABELS: u32 = 256;
 /// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
-/// Maximum wait while a queue pair is made anew.
+/// Maximum wait while a queue pair is connected again.
 const FAILING_INTERVAL: Duration = Duration::from_millis(1);
 /// Callers without a greeting, and the time after which the oldest gives way.
 const MAX_CALLERS: usize = 64;
@@ -52,7 +52,7 @@ enum Peer {
     Unreachable {
         at: SocketAddr,
         reason: WireError,
-        /// The owner knows, where the datapath reports losses.
+        /// The owner was notified, or queue pairs are unreliable and report no loss.
         is_told: bool,
     },
 }

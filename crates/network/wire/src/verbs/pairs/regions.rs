@@ -1,6 +1,6 @@
 use crate::{
-    WireError,
-    verbs::sys::{Domain, Region, Registration},
+    Region, WireError,
+    verbs::sys::{Domain, Registration},
 };
 use std::{collections::BTreeMap, sync::Arc};
 
