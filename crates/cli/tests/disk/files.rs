@@ -33,7 +33,9 @@ const READING: &[&str] = &[
     "serve",
     "send",
     "collective-rank",
+    "collective-case",
     "nccl",
+    "nccl check",
     "stats",
     "paths",
     "rerun",
@@ -88,6 +90,8 @@ const PATHS: &[(&str, &str)] = &[
     ("--index", "tests of the index page: cli/results.rs"),
     ("--against", "read"),
     ("--rows", "named files"),
+    // Over a file of its own alone: tests of `stats`.
+    ("--prometheus", "tests of stats"),
     ("--junit", "named files"),
     // The repository of the project, for maintainers.
     ("--write-docs", "tests of the claims"),

@@ -98,7 +98,7 @@ pub(crate) fn path_rates(
     if tables.rates.is_empty() || !plan.balancers[usize::from(balancer)].host.capabilities().reads_path_rates() {
         return Vec::new();
     }
-    let of_link = |link: LinkId| tables.rates[link.0 as usize];
+    let of_link = |link: LinkId| if tables.dead[link.0 as usize] { Rate(0) } else { tables.rates[link.0 as usize] };
     let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
     let mut rates: Vec<Rate> = if let Some(guided) = guided {
         let slowest = |links: &[u32]| links.iter().map(|link| of_link(LinkId(*link))).min().unwrap_or_default();

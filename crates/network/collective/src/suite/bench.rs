@@ -1,6 +1,6 @@
 //! A loaded plugin with sender and receiver in this process, and messages with guards around their buffers.
 
-use super::{End, Order, fail};
+use super::verdict::{End, Order, fail};
 use crate::plugin::{Handle, MAX_GROUP, Opaque, Piece, Plugin, PluginError, Properties};
 use std::{
     ffi::c_int,

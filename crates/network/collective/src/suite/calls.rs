@@ -1,9 +1,8 @@
 //! Cases of connections: how they open and close, how many there are, who calls them, and what is refused.
 
 use super::{
-    Case, End, Run,
     bench::{Bench, Message, Pair, until},
-    case, fail, joined, refusal, refused,
+    verdict::{Case, End, Run, case, fail, joined, refusal, refused},
 };
 use crate::plugin::{Piece, PluginError};
 use nccl_net_anabranch::abi::HANDLE_BYTES;

@@ -1,9 +1,8 @@
 //! Cases of what a connection carries: sizes, places, order, tags.
 
 use super::{
-    Case, End, Order, Run,
     bench::{Bench, DEPTH, Message, Pair, Patience, until},
-    case, fail, refusal, refused, skipped,
+    verdict::{Case, End, Order, Run, case, fail, joined, loaded, refusal, refused, skipped},
 };
 use crate::plugin::{MAX_GROUP, Opaque};
 use std::{ffi::c_int, time::Duration};
@@ -65,7 +64,7 @@ pub(super) fn large(order: &Order, size: usize) -> Result<(), End> {
     if available < needed {
         return Err(skipped(format!("it needs {needed} B of memory, and {available} B are available")));
     }
-    super::loaded(order, |bench| {
+    loaded(order, |bench| {
         if bench.plugin.version() == 8 && c_int::try_from(size).is_err() {
             return Err(skipped("sizes of version 8 are of type int"));
         }
@@ -259,7 +258,7 @@ fn both_ways(bench: &Bench, pair: Pair) -> Result<(), End> {
             bench.exchange(pair, &mut messages, 8)
         };
         let threads = pairs.map(|pair| scope.spawn(move || carry(pair)));
-        threads.into_iter().try_for_each(|thread| super::joined(thread.join()))
+        threads.into_iter().try_for_each(|thread| joined(thread.join()))
     })?;
     bench.close(back)
 }

@@ -7,109 +7,20 @@ mod bench;
 mod calls;
 mod messages;
 mod process;
+mod verdict;
 
-use crate::plugin::{self, PluginError};
-use bench::Bench;
-use serde::{Deserialize, Serialize};
+use crate::plugin;
 use std::{
     ffi::c_int,
     io::{BufRead, BufReader, Read},
-    mem::ManuallyDrop,
     os::unix::process::{CommandExt, ExitStatusExt},
     path::PathBuf,
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    Pass,
-    Fail,
-    /// An error or a wait that the contract allows.
-    Refused,
-    /// It cannot be tried here.
-    Skipped,
-}
-
-impl Verdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "FAIL",
-            Verdict::Refused => "refused",
-            Verdict::Skipped => "skipped",
-        }
-    }
-}
-
-/// Verdict on a case.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CaseResult {
-    pub case: String,
-    pub verdict: Verdict,
-    /// Entry of the table that decided it.
-    pub call: String,
-    pub why: String,
-}
-
-/// Result of a case that does not pass.
-pub(crate) type End = CaseResult;
-
-pub(crate) fn end(verdict: Verdict, call: &str, why: impl Into<String>) -> End {
-    bench::KEEPS.store(true, Ordering::Relaxed);
-    CaseResult { case: String::new(), verdict, call: call.into(), why: why.into() }
-}
-
-pub(crate) fn fail(call: &str, why: impl Into<String>) -> End {
-    end(Verdict::Fail, call, why)
-}
-
-pub(crate) fn refused(call: &str, why: impl Into<String>) -> End {
-    end(Verdict::Refused, call, why)
-}
-
-/// An error that the contract allows.
-pub(crate) fn refusal(error: PluginError, why: &str) -> End {
-    let End { call, why: code, .. } = error.into();
-    refused(&call, format!("{code}, {why}"))
-}
-
-pub(crate) fn skipped(why: impl Into<String>) -> End {
-    end(Verdict::Skipped, "", why)
-}
-
-impl From<PluginError> for End {
-    fn from(error: PluginError) -> Self {
-        match error {
-            PluginError::Call { entry, code } => fail(entry, code),
-            other => fail("dlopen", other.to_string()),
-        }
-    }
-}
-
-/// The process of a case.
-enum Run {
-    /// Loads the plugin by itself.
-    Bare(fn(&Order) -> Result<(), End>),
-    Loaded(fn(&Bench) -> Result<(), End>),
-    /// With a connection, which is closed afterwards.
-    Paired(fn(&Bench, bench::Pair) -> Result<(), End>),
-    /// The same for a message of this many bytes.
-    Large(usize),
-}
-
-pub struct Case {
-    pub name: &'static str,
-    /// What it requires, as the reason of a pass.
-    pub about: &'static str,
-    run: Run,
-}
-
-const fn case(name: &'static str, about: &'static str, run: Run) -> Case {
-    Case { name, about, run }
-}
+pub use verdict::{Case, CaseResult, Verdict};
+use verdict::{Order, Run, end, fail, loaded};
 
 /// Returns all cases, in the order in which they run.
 pub fn cases() -> impl Iterator<Item = &'static Case> {
@@ -129,16 +40,6 @@ pub struct Settings {
     pub largest: usize,
     /// Time after which a case hangs; messages of more than 64 MiB have fifteen times as much.
     pub limit: Duration,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    plugin: PathBuf,
-    abi: Option<u32>,
-    /// Name of the case; empty: describe the plugin.
-    case: String,
-    largest: usize,
-    limit: Duration,
 }
 
 /// Runs the cases and returns a result each. Fails with the reason where the plugin cannot be used at all; `None`:
@@ -284,19 +185,6 @@ pub fn serve(order: &str) -> ! {
     let about = case.map_or("", |case| case.about);
     print(&result.err().unwrap_or_else(|| end(Verdict::Pass, "", about)));
     std::process::exit(0)
-}
-
-/// Unloads the plugin after a case that passes; another one leaves connections open.
-fn loaded(order: &Order, run: impl FnOnce(&Bench) -> Result<(), End>) -> Result<(), End> {
-    let bench = ManuallyDrop::new(Bench::open(order)?);
-    run(&bench)?;
-    drop(ManuallyDrop::into_inner(bench));
-    Ok(())
-}
-
-/// Returns the result of a thread of a case.
-fn joined<T>(result: std::thread::Result<Result<T, End>>) -> Result<T, End> {
-    result.unwrap_or_else(|_| Err(fail(plugin::last_call(), "a thread of the case panicked")))
 }
 
 fn print(result: &CaseResult) {

@@ -1,9 +1,8 @@
 //! Cases of the library in its process: tables, loading, contexts, forks.
 
 use super::{
-    Case, End, Order, Run,
     bench::{Bench, Message},
-    case, fail, skipped,
+    verdict::{Case, End, Order, Run, case, fail, loaded, skipped},
 };
 use crate::plugin::{Plugin, VERSIONS};
 use libloading::{Library, Symbol};
@@ -99,7 +98,7 @@ fn properties(bench: &Bench) -> Result<(), End> {
 
 /// Loads it, carries a message and unloads it.
 fn visit(order: &Order) -> Result<(), End> {
-    super::loaded(order, |bench| {
+    loaded(order, |bench| {
         bench.with_pair(|bench, pair| bench.exchange(pair, &mut [Message::new(70_000, 70_000, 7)], 1))
     })
 }

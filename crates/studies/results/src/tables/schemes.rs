@@ -137,7 +137,8 @@ pub fn read_calls(dir: &Path, scheme: &HostParameters) -> Result<Option<Vec<Call
             }
             _ => CallEvent::of_change(word, passed).or_else(|| event(&frame, row, word))?,
         };
-        let values: Vec<f64> = state.iter().map(|of| frame.reals(of.name)[row].unwrap_or(f64::NAN)).collect();
+        let values: Vec<f64> =
+            state.iter().map(|of| frame.reals(of.name).get(row).copied().flatten().unwrap_or(f64::NAN)).collect();
         let (time, host) = (Time::from_ps(number("time_ps")?), *hosts.get(&flow)?);
         Some(Call { time, scheme: scheme.name(), host, flow, event, state: State::of(&values) })
     };

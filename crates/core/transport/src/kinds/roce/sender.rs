@@ -155,8 +155,8 @@ impl RoceSender {
 
     /// Adds the packets that have arrived early.
     #[cold]
-    fn with_arrived(&self, outcome: AckOutcome) -> AckOutcome {
-        AckOutcome { selective: self.arrived.bits(self.una), selective_from: self.una, ..outcome }
+    fn add_arrived(&self, outcome: &mut AckOutcome) {
+        (outcome.selective, outcome.selective_from) = (self.arrived.bits(self.una), self.una);
     }
 
     /// PSN below which a NACK reports what has not arrived as lost: the packet of its block, or with a packet that the
@@ -408,8 +408,11 @@ impl Sending for RoceSender {
         }
         let bytes = self.bytes(config, before, self.una);
         let done = self.una == self.packets;
-        let outcome = AckOutcome { packets: acked, bytes, rtt, refused, done, ..AckOutcome::default() };
-        if config.selective { self.with_arrived(outcome) } else { outcome }
+        let mut outcome = AckOutcome { packets: acked, bytes, rtt, refused, done, ..AckOutcome::default() };
+        if config.selective {
+            self.add_arrived(&mut outcome);
+        }
+        outcome
     }
 
     #[inline]
