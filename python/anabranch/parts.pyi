@@ -734,9 +734,9 @@ class Wire(Part):
     checksum: Literal["auto"] | bool | None = None
     """Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. Default: "auto"."""
     chunk: str | None = None
-    """With rc: bytes of a chunk, for which a scheme chooses once. Default: "1MB"."""
-    chunks_under_way: int | None = None
-    """With rc: maximum number of chunks in flight. Default: 1."""
+    """With rc: bytes of a chunk, for which a scheme chooses once. Default: "auto"."""
+    chunks_under_way: Literal["auto"] | int | None = None
+    """With rc: maximum number of chunks in flight of a stream. Default: "auto"."""
     datapath: Literal["udp", "rc", "uc"] | None = None
     """Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device. Default: "udp"."""
     early_loss: str | None = None
