@@ -82,7 +82,7 @@ impl Request {
 }
 
 impl Comm {
-    fn new(stream: TcpStream) -> std::io::Result<Pointer> {
+    fn over(stream: TcpStream) -> std::io::Result<Pointer> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let comm = Comm { stream, open: VecDeque::new(), header: ([0; HEADER], 0), part: None };
@@ -215,7 +215,7 @@ unsafe extern "C" fn connect(_device: c_int, handle: *mut u8, out: Out, _offload
     let ip = Ipv4Addr::new(bytes[8], bytes[9], bytes[10], bytes[11]);
     let at = SocketAddrV4::new(ip, u16::from_le_bytes([bytes[12], bytes[13]]));
     // The peer's kernel accepts at once.
-    match TcpStream::connect(at).and_then(Comm::new) {
+    match TcpStream::connect(at).and_then(Comm::over) {
         Ok(comm) => {
             // SAFETY: see `devices`.
             unsafe { out.write(comm) };
@@ -228,7 +228,7 @@ unsafe extern "C" fn connect(_device: c_int, handle: *mut u8, out: Out, _offload
 unsafe extern "C" fn accept(listener: Pointer, out: Out, _offload: Out) -> c_int {
     // SAFETY: NCCL passes what `listen` returned.
     let accepted = unsafe { &*listener.cast::<TcpListener>() }.accept();
-    let comm = match accepted.and_then(|(stream, _)| Comm::new(stream)) {
+    let comm = match accepted.and_then(|(stream, _)| Comm::over(stream)) {
         Ok(comm) => comm,
         Err(error) if error.kind() == ErrorKind::WouldBlock => ptr::null_mut(),
         Err(_) => return SYSTEM,

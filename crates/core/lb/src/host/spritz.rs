@@ -96,7 +96,7 @@ state! {
     /// First of them; empty: there is none.
     front_tag: "";
     /// Packets since the last that explored.
-    packets: "packets";
+    unexplored: "packets";
     /// Share of marked ACKs, a moving average.
     marked_share: "";
     /// Marks of the path chosen or reported on, since it was last good; Scout counts them.
@@ -472,7 +472,7 @@ impl HostScheme for Spritz {
         Columns {
             good_paths: good.paths.len() as f64,
             front_tag: good.paths.first().map_or(f64::NAN, |front| f64::from(*front)),
-            packets: flow.packets.into(),
+            unexplored: flow.packets.into(),
             marked_share: flow.marked,
             marks: tag.map_or(f64::NAN, marks),
             fastest_weight: flow.sampler.weight(0),

@@ -137,8 +137,11 @@ pub fn read_calls(dir: &Path, scheme: &HostParameters) -> Result<Option<Vec<Call
             }
             _ => CallEvent::of_change(word, passed).or_else(|| event(&frame, row, word))?,
         };
-        let values: Vec<f64> =
-            state.iter().map(|of| frame.reals(of.name).get(row).copied().flatten().unwrap_or(f64::NAN)).collect();
+        // A column of whole numbers alone is read as such.
+        let real = |name: &str| frame.reals(name).get(row).copied().flatten();
+        let whole = |name: &str| frame.integers(name).get(row).copied().flatten().map(|n| n as f64);
+        let value = |name: &str| real(name).or_else(|| whole(name)).unwrap_or(f64::NAN);
+        let values: Vec<f64> = state.iter().map(|of| value(of.name)).collect();
         let (time, host) = (Time::from_ps(number("time_ps")?), *hosts.get(&flow)?);
         Some(Call { time, scheme: scheme.name(), host, flow, event, state: State::of(&values) })
     };
