@@ -366,17 +366,17 @@ fn series_stay_within_the_memory_limit() {
         let measure = format!("[measure]\nseries_links = [\"host\", \"tier0-1\"]\nseries_interval = \"{interval}\"\n");
         folder.file("series.toml", &format!("{text}{measure}[run]\nmemory_limit = \"{limit}\"\n"));
     };
-    with("1ns", "300MB");
+    with("1ns", "334MB");
     for command in ["check", "run"] {
         // At 20 ns it is 107 MB; at 10 ns 215 MB, too much for a run that takes twice the time.
-        let words = ["series.toml:", "`series_interval`", "2.1 GB", "300.0 MB", "`series_interval = \"20ns\"`"];
+        let words = ["series.toml:", "`series_interval`", "2.1 GB", "334.0 MB", "`series_interval = \"20ns\"`"];
         assert_refused(&folder.run(&[command, "series.toml"]), &words, command);
     }
     assert!(folder.entries("results").is_empty());
-    with("20ns", "300MB");
+    with("20ns", "334MB");
     let (output, peak) = run_and_watch(&folder, &["run", "series.toml", "--out", "out"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(peak < 300_000_000, "{peak} B");
+    assert!(peak < 334_000_000, "{peak} B");
     // The time that a schedule computes shows only in the run: 5 ms at 10 ns are 500,000 samples of 16 links.
     folder.file(
         "long.goal",
@@ -391,7 +391,7 @@ fn series_stay_within_the_memory_limit() {
     assert!(peak < 600_000_000, "{peak} B");
     assert!(folder.entries("chain").is_empty(), "nothing half-written");
     // Other measurements by their counts: a trace of at least 2 * 4 * 1,024 packets, at 250 B a row.
-    folder.file("trace.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n[measure]\ntrace_flows = [\"first:4\"]\n[run]\nmemory_limit = \"9MB\"\n"));
+    folder.file("trace.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n[measure]\ntrace_flows = [\"first:4\"]\n[run]\nmemory_limit = \"43MB\"\n"));
     assert_refused(&folder.line("check trace.toml"), &["trace.toml:", "`trace_flows`", "`trace_limit = "], "a trace");
 }
 
@@ -560,7 +560,7 @@ fn packets_under_way_are_held_to_the_memory_limit() {
         "way.toml",
         "[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = 2\nhosts_per_leaf = 16\nlink_delay = \"500us\"\n[fabric]\n\
          queue_limit = \"1GiB\"\ntrimming = false\n[transport]\nwindow = \"64MiB\"\n[[workload]]\nkind = \"permutation\"\n\
-         size = \"64MiB\"\n[run]\nuntil = \"60ms\"\nmemory_limit = \"32MiB\"\n",
+         size = \"64MiB\"\n[run]\nuntil = \"60ms\"\nmemory_limit = \"64MiB\"\n",
     );
     let output = folder.line("run way.toml --out out --progress never");
     assert_refused(&output, &["way.toml:", "packets are under way", "MB of memory", "`memory_limit`"], "under way");
@@ -641,18 +641,15 @@ fn repeated_collectives_stay_within_the_memory_limit() {
     let collective =
         "[[workload]]\nkind = \"collective\"\nsize = \"4kB\"\nrepetitions = 5000\n[run]\ntime_limit = \"100s\"\n";
     folder.file("repeated.toml", &scenario(collective));
-    // The limit is of the run; the pages of the program itself are the system's to drop.
-    let (_, program) = run_and_watch(&folder, &["--version"]);
-    for limit in [100_000_000u64, 160_000_000] {
+    for limit in [100_000_000u64, 190_000_000] {
         let set = format!("run.memory_limit={limit}B");
         let words = ["run", "repeated.toml", "--out", "out", "--replace", "--progress", "never", "--set", &set];
         let (output, peak) = run_and_watch(&folder, &words);
-        let within = code(&output) == 0 && peak - program < limit;
-        assert!(code(&output) == 2 || within, "{limit}: {peak} B, {}", stderr(&output));
+        assert!(code(&output) == 2 || code(&output) == 0 && peak < limit, "{limit}: {peak} B, {}", stderr(&output));
         assert_eq!(
             code(&output) == 0,
-            limit > 150_000_000,
-            "8 MB and 120,000 * 1,150 B are 146 MB: {}",
+            limit > 185_000_000,
+            "42 MB and 120,000 * 1,150 B are 180 MB: {}",
             stderr(&output)
         );
     }

@@ -298,8 +298,8 @@ fn the_smallest_window_that_works_works() {
     }
 }
 
-/// 8,192 hosts of three tiers of radix 32: 24,576 cables of 2460 B, 1280 * 512 entries of 4 B, 8 MB for an empty run, 8192 flows
-/// of 1150 B and 250 B for their delays; under PRIME 16 * 16 paths of 4 B each: 90,935,808 B.
+/// 8,192 hosts of three tiers of radix 32: 24,576 cables of 2460 B, 1280 * 512 entries of 4 B, 42 MB for an empty run, 8192 flows
+/// of 1150 B and 250 B for their delays; under PRIME 16 * 16 paths of 4 B each: 124,935,808 B.
 #[test]
 fn paths_of_open_flows_count() {
     let large = |scheme: &str, limit: &str| {
@@ -308,10 +308,10 @@ fn paths_of_open_flows_count() {
         let changes = ["topology.tiers=3", "topology.radix=32", flows, &balancer, limit];
         read(GOOD, &changes).and_then(|scenario| scenario.setup(1)).map(|_| ()).map_err(|error| error.to_string())
     };
-    assert_eq!(large("prime", "run.memory_limit=90935808B"), Ok(()));
-    let error = large("prime", "run.memory_limit=90935807B").unwrap_err();
+    assert_eq!(large("prime", "run.memory_limit=124935808B"), Ok(()));
+    let error = large("prime", "run.memory_limit=124935807B").unwrap_err();
     assert!(error.contains("8192 flows at once with 256 paths each"), "{error}");
-    assert_eq!(large("ops", "run.memory_limit=90935807B"), Ok(()));
+    assert_eq!(large("ops", "run.memory_limit=124935807B"), Ok(()));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn oversized_scenarios_are_refused() {
     // refused before anything is built: that would take seconds and gigabytes.
     let began = std::time::Instant::now();
     let error = error_of(&million.replace("spines = 2", "spines = 2048"), &["run.memory_limit=8GB"]);
-    assert_says(&error, &["1048576 hosts", "12.9 GB of memory", "allows 8.0 GB"], "many spines");
+    assert_says(&error, &["1048576 hosts", "13.0 GB of memory", "allows 8.0 GB"], "many spines");
     let error = error_of(&million.replace("leaves = 2048", "leaves = 8192"), &[]);
     assert_says(&error, &["`leaves` makes 4194304 hosts", "at most 1048576"], "four million hosts");
     assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
@@ -347,7 +347,7 @@ fn oversized_scenarios_are_refused() {
     let twice = format!(
         "{GOOD}[[workload]]\nkind = \"permutation\"\nrounds = 2500\n[[workload]]\nkind = \"permutation\"\nrounds = 2500\n"
     );
-    let error = error_of(&twice, &["run.memory_limit=40MB"]);
+    let error = error_of(&twice, &["run.memory_limit=74MB"]);
     assert_says(&error, &["[[workload]] 3", "20000 flows"], "two workloads");
 }
 
@@ -364,8 +364,8 @@ fn a_flow_file_of_one_long_line() {
     std::fs::write(&path, "x".repeat(4 << 20)).unwrap();
     let error = error_of(GOOD, &[&file]);
     assert!(error.to_string().len() < 2000, "{} bytes", error.to_string().len());
-    // 4 MiB, five times: more than the 20 MB less what the fabric takes.
-    let error = error_of(GOOD, &[&file, "run.memory_limit=20MB"]);
+    // 4 MiB, five times: more than the 54 MB less what the fabric takes.
+    let error = error_of(GOOD, &[&file, "run.memory_limit=54MB"]);
     assert_says(&error, &["`path`", "memory while it is read", "memory_limit"], "too large");
     assert!(error.line_column().is_some());
 }
