@@ -153,10 +153,10 @@ impl RoceSender {
         }
     }
 
-    /// Adds the packets that have arrived early.
+    /// Returns the packets that have arrived early, a bit each, and the PSN of the lowest bit.
     #[cold]
-    fn add_arrived(&self, outcome: &mut AckOutcome) {
-        (outcome.selective, outcome.selective_from) = (self.arrived.bits(self.una), self.una);
+    fn early(&self) -> (u64, u64) {
+        (self.arrived.bits(self.una), self.una)
     }
 
     /// PSN below which a NACK reports what has not arrived as lost: the packet of its block, or with a packet that the
@@ -408,11 +408,8 @@ impl Sending for RoceSender {
         }
         let bytes = self.bytes(config, before, self.una);
         let done = self.una == self.packets;
-        let mut outcome = AckOutcome { packets: acked, bytes, rtt, refused, done, ..AckOutcome::default() };
-        if config.selective {
-            self.add_arrived(&mut outcome);
-        }
-        outcome
+        let (selective, selective_from) = if config.selective { self.early() } else { (0, 0) };
+        AckOutcome { packets: acked, bytes, rtt, refused, done, selective, selective_from, ..AckOutcome::default() }
     }
 
     #[inline]
