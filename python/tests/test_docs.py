@@ -26,6 +26,9 @@ PAGES = {
     "docs/how-to/agents.md": ["gymnasium"],
 }
 
+# Pages whose blocks need several ranks, with the test that makes the same calls.
+RANKS = {"docs/how-to/torch.md": "test_torch.py"}
+
 # Commands whose results the blocks of a page read.
 BEFORE = {
     "docs/how-to/inspect.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
@@ -54,4 +57,4 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
 
 def test_no_page_is_forgotten() -> None:
     with_blocks = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")] if "```python\n" in path.read_text()]
-    assert sorted(with_blocks) == sorted(PAGES)
+    assert sorted(with_blocks) == sorted([*PAGES, *RANKS])

@@ -158,6 +158,7 @@ ELSEWHERE = {
     "_agent.py": "test_agent.py: simulated runs, and a running job",
     "_command.py": "test_dask.py",
     "_dask.py": "test_dask.py",
+    "_scheme.py": "test_scheme.py: classes that are no schemes, and their parameters",
     "_slurm.py": "test_slurm.py, with a Slurm and without one",
     "_sweep.py": "test_sweep.py: a store whose files were removed, and one without a finished run",
     "_tune.py": "test_tune.py: a journal of another tuning, unfinished flows, values that are none",

@@ -206,3 +206,19 @@ def test_mistakes_are_told_when_it_is_registered() -> None:
         made = type("Made", (RoundRobin,), {"__doc__": "Summary.", **body})
         with pytest.raises(ab.ScenarioError, match=match):
             ab.scheme(name)(made)
+    half = {"x": ab.parameter(1, "A number.", source="ours", low=1)}
+    unknown = {"x": ab.parameter(1, "A number.", source="ours", unit="parsec")}  # type: ignore[arg-type]
+    for base, more, words, match in [
+        (RoundRobin, half, {}, "one end of its range"),
+        (RoundRobin, unknown, {}, "unit: found"),
+        (RoundRobin, {"poll_probe": lambda self: None}, {}, "give probe_bytes"),
+        (ab.Scheme, {}, {}, "has no method `select`"),
+        (object, {}, {}, "no subclass of Scheme"),
+        (RoundRobin, {}, {"tags": "label"}, "tags: found"),
+        (RoundRobin, {}, {"reads": ["marks"]}, "reads: found"),
+    ]:
+        made = type("Made", (base,), {"__doc__": "Summary.", **more})
+        with pytest.raises(ab.ScenarioError, match=match):
+            ab.scheme("py-wrong", **words)(made)  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError):
+        ab.Scheme.select(ab.Scheme.__new__(ab.Scheme), 0, 0, None)  # type: ignore[arg-type]
