@@ -6,7 +6,7 @@ use anabranch_results::{Inputs, OutputFile};
 use nccl_net_anabranch::page::Slot;
 use std::{fmt::Write, fs::File, io::Read, path::Path};
 
-/// Beginning of every file of ours.
+/// Start of every file that this writes.
 const MARK: &str = "# HELP anabranch_page_";
 
 /// A reading of a path.

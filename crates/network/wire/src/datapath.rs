@@ -50,7 +50,7 @@ impl Outbound<'_> {
 pub enum Kind {
     /// A datagram has arrived.
     Datagram,
-    /// A reliable datapath has learned what has become of a datagram of ours, of whose header these are the first bytes.
+    /// Outcome of a datagram over a reliable datapath, with the first bytes of its header.
     Completed { arrived: bool },
     /// The peer has written bytes to memory of the owner.
     Written { notice: u32, bytes: u64 },

@@ -1,5 +1,5 @@
-// A libibverbs of the tests' own: queue pairs between whoever has loaded it, in a process and, where FAKE_NETWORK is the same word in all
-// of them, between processes, with a rate per flow label. Built against the real header, so that it holds our bindings to its layout. One
+// A libibverbs of the tests' own: queue pairs within a process and, where FAKE_NETWORK is the same word in all of them,
+// between processes, with a rate per flow label. Built against the real header, so that it holds our bindings to its layout. One
 // label turns slow or dead under way (FAKE_FAULT=slow, dead), or its acknowledgements are lost (deaf): the one that carries data when
 // FAULT_AT bytes have gone, for FAKE_FAULT_MS milliseconds (for good). FAKE_FAULT=lossy loses every LOSTth message of unreliable queue
 // pairs. FAKE_DEVICES says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have, FAKE_LOCKED how many

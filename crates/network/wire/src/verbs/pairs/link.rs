@@ -70,7 +70,7 @@ struct Queue {
     posted: VecDeque<Posted>,
     /// Failed ones: the peer has the number of those that have arrived.
     unknown: Vec<Posted>,
-    /// Messages since it was connected: of ours that have arrived for certain, and of the peer.
+    /// Messages since it was connected: sent ones that have certainly arrived, and received ones.
     delivered: u64,
     arrived: u64,
     /// Receives that are posted.
