@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import os
 import weakref
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -20,6 +22,10 @@ _DTYPES = {
 }
 # PyTorch's own code holds the native part of a work alone, which is lost without this one: it is kept until its first use.
 _unused: collections.deque[Work] = collections.deque(maxlen=64)
+# Variables that select an interface, and those of them that this module has set.
+_SELECTORS = ["ANABRANCH_" + name for name in ["IFNAME", "ADDRESS", "PLANES", "DATAPATH"]]
+_SELECTORS += ["NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY"]
+_selected: list[str] = []
 _groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
 
 
@@ -113,26 +119,52 @@ class Work(torch._C._distributed_c10d.Work):  # type: ignore[misc]
         return self._future
 
 
+def _host() -> str:
+    """Machine and network namespace."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/net")
+
+
+def _select_interface(hosts: list[bytes]) -> None:
+    """Makes ranks of one host use lo, whose packets are the largest, unless a variable selects another interface."""
+    if _groups:
+        return  # of which the interface is in use
+    if _selected:
+        os.environ.pop(_selected.pop(), None)
+    if len(set(hosts)) == 1 and not any(name in os.environ for name in _SELECTORS):
+        os.environ["ANABRANCH_IFNAME"] = "lo"
+        _selected.append("ANABRANCH_IFNAME")
+
+
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     """A rank of a process group over the datapath of the NCCL plugin, with its variables."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self._timeout, self._own, self._all = timeout.total_seconds(), rank, size
+        _select_interface(self._exchange(store, "host", _host().encode()))
         self._group = _native.Group(rank, size)
         _groups.add(self)
-        store.set(f"anabranch/{rank}", self._group.address().hex())
-        addresses = []
-        for of in range(size):
+        self._group.connect(self._exchange(store, "address", self._group.address()), self._timeout)
+
+    def _exchange(self, store: Any, what: str, value: bytes) -> list[bytes]:
+        store.set(f"anabranch/{what}/{self._own}", f"{self._all} {value.hex()}")
+        values = []
+        for of in range(self._all):
             try:
-                store.wait([f"anabranch/{of}"], timeout)
+                store.wait([f"anabranch/{what}/{of}"], timedelta(seconds=self._timeout))
             except RuntimeError as error:
                 raise RuntimeError(
-                    f"anabranch: rank {of} of {size} has no address in the store after {self._timeout:g} s: start it,"
+                    f"anabranch: rank {of} of {self._all} has no address in the store after {self._timeout:g} s: start it,"
                     " or give the number of ranks that there are"
                 ) from error
-            addresses.append(bytes.fromhex(store.get(f"anabranch/{of}").decode()))
-        self._group.connect(addresses, self._timeout)
+            size, _, theirs = store.get(f"anabranch/{what}/{of}").decode().partition(" ")
+            if size != str(self._all):
+                raise RuntimeError(
+                    f"anabranch: rank {of} is of {size} ranks; rank {self._own} is of {self._all} ranks; give all ranks the"
+                    " same world size"
+                )
+            values.append(bytes.fromhex(theirs))
+        return values
 
     def getBackendName(self) -> str:  # noqa: N802, by this name PyTorch calls it
         return "anabranch"

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import anabranch.torch  # noqa: F401, registers the backend
+import anabranch.torch
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
@@ -332,7 +332,11 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="torch.distributed")
     timeout = timedelta(seconds=float(os.environ.get("TORCH_TIMEOUT", "40")))
+    interface = os.environ.get("ANABRANCH_IFNAME")
+    anabranch.torch._select_interface([b"a host", b"another"])
+    assert os.environ.get("ANABRANCH_IFNAME") == interface
     dist.init_process_group("anabranch", init_method=f"file://{store}", rank=rank, world_size=size, timeout=timeout)
+    assert os.environ["ANABRANCH_IFNAME"] == (interface or "lo")
     if case in CASES:
         CASES[case](rank, size)
     dist.destroy_process_group()

@@ -625,7 +625,9 @@ fn print_sent(
         note(&format!("warning: {to} {}", transfer::ECN_TEXT));
     }
     if let Some(error) = &last_error {
-        note(&format!("hardware failed to deliver messages to {to}, which were retransmitted; the last error: {error}"));
+        note(&format!(
+            "hardware failed to deliver messages to {to}, which were retransmitted; the last error: {error}"
+        ));
     }
     let fragmented = sent.fragmented.map(|sizes| json!({ "passes": sizes.passes, "fails": sizes.fails }));
     match format {

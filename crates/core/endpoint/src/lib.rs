@@ -26,5 +26,5 @@ pub use entropy::{Entropy, Secret};
 pub use event::{CloseReason, Delivered, Event, Placed, SendError, SendOptions, Sizes, Write};
 pub use flow::Flow;
 pub use nic::{Departure, Egress, Nic, Transports};
-pub use settings::Settings;
+pub use settings::{Checksum, Settings};
 pub use watched::{PathCounts, SchemeState};

@@ -56,6 +56,8 @@ pub(crate) struct Peer {
     /// Address in each plane that it has greeted from, or else first sent from with the local connection number. Ports of
     /// its labels may differ from those that the datapath expects.
     pub(crate) ips: Vec<Option<IpAddr>>,
+    /// As of its last datagram ([`Source::is_same_host`]).
+    pub(crate) is_same_host: bool,
     /// It has sent a datagram with the local connection number.
     pub(crate) is_proven: bool,
     pub(crate) made_at: Time,

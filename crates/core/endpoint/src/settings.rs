@@ -7,6 +7,15 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 
+/// Payloads that carry a CRC32C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    Never,
+    /// Those to other hosts: the kernel passes the others on in memory, and omits TCP's and UDP's checksums there too.
+    BetweenHosts,
+    Always,
+}
+
 /// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -47,8 +56,8 @@ pub struct Settings {
     pub is_reliable: bool,
     /// Data packets are ECN-capable: switches may mark them.
     pub ecn: bool,
-    /// Payloads carry a CRC32C; a packet whose payload does not match counts as lost.
-    pub checksum: bool,
+    /// Which payloads carry a CRC32C; a packet whose payload does not match counts as lost.
+    pub checksum: Checksum,
     /// Key of this endpoint, by which it also calls peers without their own ([`crate::Endpoint::set_peer_key`]);
     /// `None`: no authentication.
     pub key: Option<Key>,
@@ -98,7 +107,7 @@ impl Default for Settings {
             idle_timeout: Time::MAX,
             is_reliable: false,
             ecn: true,
-            checksum: true,
+            checksum: Checksum::Always,
             key: None,
             protection: Protection::Control,
             run_length: 1,

@@ -14,6 +14,8 @@ use std::{
 
 /// Default speed in Mbit/s, for an interface without one in `/sys`.
 const USUAL_SPEED: u32 = 10_000;
+/// Default at a loopback address, where the kernel copies.
+const LOOPBACK_SPEED: u32 = 100_000;
 /// Default bytes of a packet, for an interface without an MTU in `/sys`.
 const USUAL_MTU: u64 = 1500;
 
@@ -44,7 +46,7 @@ impl Device {
 
     /// Returns the speed in Mbit/s.
     pub(crate) fn speed(&self) -> u32 {
-        self.speed.unwrap_or(USUAL_SPEED)
+        self.speed.unwrap_or(if self.ip.is_loopback() { LOOPBACK_SPEED } else { USUAL_SPEED })
     }
 
     pub(crate) fn carrier(&self) -> Carrier {
@@ -339,7 +341,10 @@ mod tests {
     #[test]
     fn missing_sysfs_values_have_defaults() {
         let device = describe(found().remove(0), Path::new("/no/such/folder"));
-        assert_eq!((device.speed(), device.mtu, &device.pci_path), (10_000, 1500, &None));
+        assert_eq!((device.mtu, &device.pci_path), (1500, &None));
+        for (ip, speed) in [("192.0.2.1", 10_000), ("::1", 100_000), ("127.0.0.9", 100_000)] {
+            assert_eq!(Device { ip: ip.parse().unwrap(), ..device.clone() }.speed(), speed, "{ip}");
+        }
         // 20 B IPv4 or 40 B IPv6, 8 B UDP.
         assert_eq!(device.max_packet(), 1472);
         assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.max_packet(), 1452);

@@ -75,7 +75,7 @@ pub const VARIABLES: &[Variable] = &[
         name: "ANABRANCH_RATE",
         meaning: "Rate at which packets leave a device (wire.rate)",
         expected: "a rate, for example 25Gbps",
-        default: "the interface's, 10Gbps where it does not say",
+        default: "the interface's, 10Gbps where it does not say, 100Gbps over lo",
     },
     Variable {
         name: "ANABRANCH_CONGESTION_CONTROL",

@@ -105,7 +105,7 @@ static void properties(int dev) {
   MUST(AT(int, 24) == 1);            /* host pointers */
   int shift = version >= 9 ? 4 : 0;
   if (version >= 9) MUST(AT(int, 32) == 0);
-  MUST(AT(int, 32 + shift) == (rdma ? 25000 : 10000) && AT(int, 36 + shift) == rdma);
+  MUST(AT(int, 32 + shift) == (rdma ? 25000 : 100000) && AT(int, 36 + shift) == rdma);
   MUST(AT(int, 44 + shift) >= 1024);
   MUST(AT(int, 48 + shift) == 8);
   MUST(AT(int, 52 + shift) == 0 && AT(int, 56 + shift) == 0);

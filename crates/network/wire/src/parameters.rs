@@ -6,7 +6,7 @@ use crate::{
     verbs,
 };
 use anabranch_endpoint::{
-    Key, Secret, Settings,
+    Checksum, Key, Secret, Settings,
     header::{self, Protection},
 };
 use anabranch_lb::registry::HostParameters;
@@ -157,7 +157,7 @@ parameters! {
         max_retries: u32 = 20_000, within 1..=1_000_000, source "ours: 16 Mbit/s", Expert;
         /// Whether data packets may be marked; the ports of a testbed then mark according to [fabric].
         ecn: bool = true, source "ours", Expert;
-        /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
+        /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP to other hosts; queue pairs have one of their own.
         checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536", Expert;
         /// A file with the key that both peers share: 64 hexadecimal digits or more, readable by its owner alone. Packets are authenticated by it; "": none.
         key: Option<String> = None, source "ours: hosts of a network that trust each other need none";
@@ -403,8 +403,9 @@ impl WireParameters {
             // An RDMA NIC does not report marks.
             ecn: self.ecn && self.datapath == DatapathKind::Udp,
             checksum: match self.checksum {
-                Auto::Value(checksum) => checksum,
-                Auto::Auto => self.datapath == DatapathKind::Udp,
+                Auto::Value(true) => Checksum::Always,
+                Auto::Auto if self.datapath == DatapathKind::Udp => Checksum::BetweenHosts,
+                Auto::Value(false) | Auto::Auto => Checksum::Never,
             },
             key,
             protection: self.protection(),
@@ -565,9 +566,9 @@ mod tests {
         let uc = WireParameters { datapath: DatapathKind::Uc, ..wire.clone() };
         let settings = uc.settings(&TransportParameters::named("uet").unwrap(), scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (122, 58, false));
-        assert!(!settings.checksum, "queue pairs have one of their own");
+        assert_eq!(settings.checksum, Checksum::Never, "queue pairs have one of their own");
         let small = WireParameters { payload: Auto::Value(Bytes(1400)), rate: Auto::Value(Rate::gbps(1)), ..wire };
         let settings = small.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
-        assert_eq!((settings.mtu(), settings.rate, settings.checksum), (1400, Rate::gbps(1), true));
+        assert_eq!((settings.mtu(), settings.rate, settings.checksum), (1400, Rate::gbps(1), Checksum::BetweenHosts));
     }
 }

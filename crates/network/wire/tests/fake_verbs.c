@@ -390,6 +390,12 @@ int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_
     attr->link_layer = IBV_LINK_LAYER_ETHERNET;
     return 0;
 }
+// gloo, which PyTorch loads, links to it and calls it for a transport that nothing here uses.
+int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *out) {
+    (void)c, (void)out;
+    return ENOSYS;
+}
+
 int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *gid) {
     must(c && port == 1, "the port");
     for (int i = 0; i < 16; i++) gid->raw[i] = i + index;

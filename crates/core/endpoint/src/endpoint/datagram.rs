@@ -11,11 +11,13 @@ pub struct Source {
     pub local: Option<IpAddr>,
     /// Peer whose replies over a label may come from there, and that is `None` in [`Arrival::peer`] until one has.
     pub reply_of: Option<u32>,
+    /// It was sent from the address that it was sent to.
+    pub is_same_host: bool,
 }
 
 impl From<SocketAddr> for Source {
     fn from(at: SocketAddr) -> Self {
-        Source { at, local: None, reply_of: None }
+        Source { at, local: None, reply_of: None, is_same_host: false }
     }
 }
 

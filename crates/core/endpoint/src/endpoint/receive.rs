@@ -75,6 +75,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     if known.ours == connection {
         (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
         known.last_label = arrival.label;
+        known.is_same_host = arrival.from.is_some_and(|from| from.is_same_host);
         if let Some((_, from)) = by_connection.zip(arrival.from).filter(|_| state.confirmed.len() < MAX_REPLIES) {
             state.confirmed.push((peer, arrival.label, from.at));
             if from.reply_of.is_none() {

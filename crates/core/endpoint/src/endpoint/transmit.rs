@@ -5,7 +5,7 @@ use super::{
     state::{CALIBRATION, Counters, State},
 };
 use crate::{
-    Departure, Egress, Settings, Transports,
+    Checksum, Departure, Egress, Settings, Transports,
     auth::Session,
     event::Write,
     header::{self, Cookie, Data, Fragment, Greeting, ProbeHeader},
@@ -34,7 +34,7 @@ struct WireEgress<'a> {
     counters: &'a mut Counters,
     out: &'a mut Vec<u8>,
     run_length: u32,
-    is_checked: bool,
+    checksum: Checksum,
     peers: &'a mut [Option<Peer>],
     blocked: &'a mut Vec<u32>,
     fragments: &'a mut Vec<Vec<u8>>,
@@ -128,6 +128,10 @@ impl Egress<Outgoing> for WireEgress<'_> {
             let from = (u64::from(index) * mtu) as usize;
             let mut to = (from + mtu as usize).min(message.len() as usize);
             let known = self.peers.get_mut(flow_peer as usize).and_then(Option::as_mut);
+            let is_checked = match self.checksum {
+                Checksum::BetweenHosts => known.as_ref().is_none_or(|known| !known.is_same_host),
+                other => other == Checksum::Always,
+            };
             let (count, drops_ecn, is_single) = known
                 .as_ref()
                 .map_or((1, false, false), |known| (known.fragments, known.drops_ecn, known.is_single(start)));
@@ -147,7 +151,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
                 ack_request: packet.ack_request,
             };
             // Hardware reads no header.
-            let header = (connection, self.is_checked && message.write.is_none());
+            let header = (connection, is_checked && message.write.is_none());
             if count > 1 && from < to {
                 data.fragment.count = count;
                 let fragment = mtu.div_ceil(u64::from(count)) as usize;
@@ -219,7 +223,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     let (pacer, counters, run_length) = (&mut state.pacer, &mut state.counters, state.settings.run_length);
     let (scheme, blocked) = (state.balancer.scheme_mut(), &mut state.blocked);
     // A MAC over headers alone covers the payload by its CRC32C.
-    let is_checked = state.settings.checksum || state.settings.key.is_some();
+    let checksum = if state.settings.key.is_some() { Checksum::Always } else { state.settings.checksum };
     let peers = &mut state.peers[..];
     let mut line = WireEgress {
         scheme,
@@ -227,7 +231,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
         counters,
         out,
         run_length,
-        is_checked,
+        checksum,
         peers,
         blocked,
         fragments: &mut state.parts,

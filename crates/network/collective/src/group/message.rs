@@ -1,6 +1,7 @@
 //! Point-to-point messages: short ones with their header, long ones after the receiver has called for them.
 
 use super::{
+    memory::Registered,
     peer::{Header, MessageKind, Short, receive, send},
     program::Block,
     state::{DEPTH, State, bytes, is_short},
@@ -18,7 +19,7 @@ pub(super) struct SendMessage {
     pub(super) number: u32,
     /// The receiver waits for it.
     pub(super) is_called: bool,
-    request: Option<Opaque>,
+    request: Option<(Opaque, Registered)>,
 }
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct ReceiveMessage {
     block: Block,
     /// Sender and number of the long message for it.
     matched: Option<(usize, u32)>,
-    request: Option<Opaque>,
+    request: Option<(Opaque, Registered)>,
 }
 
 impl State {
@@ -112,10 +113,13 @@ impl State {
                 return Err(lost(reason.clone()));
             }
             let is_done = match request {
-                Some(request) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
+                Some((request, _)) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
                 None if *is_called && !blocked[*to] => {
+                    let sender = peer.lanes[2].sender;
+                    let registered = Registered::new(&plugin, sender, vec![*block]);
                     // SAFETY: the operation owns the block until it is done, or the connection closed.
-                    let sent = unsafe { send(&plugin, peer.lanes[2].sender, block.at, block.len) };
+                    let sent = registered
+                        .and_then(|of| Ok(unsafe { send(&plugin, sender, block.at, block.len)? }.zip(Some(of))));
                     *request = sent.map_err(|error| lost(error.to_string()))?;
                     blocked[*to] = request.is_none();
                     moved |= request.is_some();
@@ -124,8 +128,9 @@ impl State {
                 None => false,
             };
             if is_done {
-                let of = self.sends.remove(at);
-                self.finished.push(of.ticket.finish(Ok(0)));
+                let SendMessage { ticket, request, .. } = self.sends.remove(at);
+                drop(request);
+                self.finished.push(ticket.finish(Ok(0)));
                 moved = true;
             } else {
                 at += 1;
@@ -147,10 +152,13 @@ impl State {
             let Some(of) = &mut self.peers[from] else { break };
             open[from] += 1;
             let is_done = match request {
-                Some(request) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
+                Some((request, _)) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
                 None if open[from] <= DEPTH => {
+                    let receiver = of.lanes[2].receiver;
+                    let registered = Registered::new(&plugin, receiver, vec![*block]);
                     // SAFETY: as above.
-                    let posted = unsafe { receive(&plugin, of.lanes[2].receiver, block.at, block.len) };
+                    let posted = registered
+                        .and_then(|of| Ok(unsafe { receive(&plugin, receiver, block.at, block.len)? }.zip(Some(of))));
                     *request = posted.map_err(|error| lost(error.to_string()))?;
                     if request.is_some() {
                         let header = Header { kind: MessageKind::Go, what: [0; 3], root: 0, number, bytes: 0 };
@@ -162,8 +170,9 @@ impl State {
                 None => false,
             };
             if is_done {
-                let of = self.receives.remove(at);
-                self.finished.push(of.ticket.finish(Ok(from)));
+                let ReceiveMessage { ticket, request, .. } = self.receives.remove(at);
+                drop(request);
+                self.finished.push(ticket.finish(Ok(from)));
                 moved = true;
             } else {
                 at += 1;

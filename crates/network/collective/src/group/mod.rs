@@ -3,6 +3,7 @@
 //!
 //! A thread per group works while operations are open and no caller waits for them; a caller that waits works itself.
 
+mod memory;
 mod message;
 mod peer;
 mod program;
@@ -29,8 +30,8 @@ use work::Ticket;
 
 /// Device of all groups.
 const DEVICE: u8 = 0;
-/// Time without progress before a thread waits for packets.
-const SPIN: Duration = Duration::from_micros(10);
+/// Time without progress before a thread waits for packets: a wake-up takes as long.
+const SPIN: Duration = Duration::from_micros(50);
 /// Longest wait for packets: another group's thread may receive them.
 const WAIT: Duration = Duration::from_micros(200);
 /// Time without operations after which a group's thread sleeps until there is one.

@@ -6,8 +6,9 @@
 
 #![expect(unsafe_code)]
 
+use super::memory::Buffer;
 use crate::plugin::{Opaque, Plugin, PluginError};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 pub(super) const HEADER: usize = 24;
 /// Largest block that is copied into a short message.
@@ -76,16 +77,17 @@ impl Header {
 #[derive(Debug)]
 pub(super) struct Short {
     pub(super) header: Header,
-    bytes: Vec<u8>,
+    len: usize,
+    buffer: Buffer,
 }
 
 impl Short {
     pub(super) fn data(&self) -> &[u8] {
-        &self.bytes[HEADER..]
+        &self.buffer.bytes[HEADER..self.len]
     }
 
     pub(super) fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[HEADER..]
+        &mut self.buffer.bytes[HEADER..self.len]
     }
 }
 
@@ -99,10 +101,10 @@ pub(super) struct Lane {
 pub(super) struct Peer {
     /// Short, long of collectives, long of messages.
     pub(super) lanes: [Lane; LANES],
-    slots: VecDeque<(Opaque, Vec<u8>)>,
-    spare: Vec<Vec<u8>>,
+    slots: VecDeque<(Opaque, Buffer)>,
+    spare: Vec<Buffer>,
     outbox: VecDeque<Vec<u8>>,
-    sending: VecDeque<(Opaque, Vec<u8>)>,
+    sending: VecDeque<(Opaque, Buffer)>,
     /// Short messages of collectives.
     pub(super) arrived: VecDeque<Short>,
     /// Messages without a receive.
@@ -147,8 +149,7 @@ impl Peer {
     pub(super) fn new(lanes: [Lane; LANES]) -> Self {
         let (slots, outbox, sending) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         let (arrived, unexpected) = (VecDeque::new(), VecDeque::new());
-        let spare = vec![vec![0; HEADER + MAX_SHORT]; SLOTS];
-        Peer { lanes, slots, spare, outbox, sending, arrived, unexpected, closed: None, failed: None }
+        Peer { lanes, slots, spare: Vec::new(), outbox, sending, arrived, unexpected, closed: None, failed: None }
     }
 
     pub(super) fn say(&mut self, message: Vec<u8>) {
@@ -167,7 +168,7 @@ impl Peer {
     }
 
     /// Sends and receives short messages, and passes the received ones to `take`; returns `true` if there was something to do.
-    pub(super) fn poll(&mut self, plugin: &Plugin, take: &mut dyn FnMut(Short)) -> bool {
+    pub(super) fn poll(&mut self, plugin: &Arc<Plugin>, take: &mut dyn FnMut(Short)) -> bool {
         if self.failed.is_some() {
             return false;
         }
@@ -177,7 +178,7 @@ impl Peer {
         })
     }
 
-    fn try_poll(&mut self, plugin: &Plugin, take: &mut dyn FnMut(Short)) -> Result<bool, PluginError> {
+    fn try_poll(&mut self, plugin: &Arc<Plugin>, take: &mut dyn FnMut(Short)) -> Result<bool, PluginError> {
         let mut moved = false;
         // A peer that has closed may have sent messages before, which count; its buffers cannot be posted any more.
         let mut closed = None;
@@ -186,13 +187,12 @@ impl Peer {
             && let Some(size) = plugin.test(*request)?
         {
             moved = true;
-            let Some((_, mut bytes)) = self.slots.pop_front() else { break };
-            bytes.truncate(size);
-            let Some(header) = Header::read(&bytes) else {
+            let Some((_, buffer)) = self.slots.pop_front() else { break };
+            let Some(header) = Header::read(&buffer.bytes[..size]) else {
                 self.failed = Some("sends messages of another version".into());
                 return Ok(true);
             };
-            take(Short { header, bytes });
+            take(Short { header, len: size, buffer });
             closed = self.post(plugin).err();
         }
         if self.slots.len() < SLOTS {
@@ -202,44 +202,50 @@ impl Peer {
             self.closed.get_or_insert_with(|| closed.to_string());
             return if self.slots.is_empty() { Err(closed) } else { Ok(moved) };
         }
-        while let Some(message) = self.outbox.pop_front() {
-            // SAFETY: the vector's memory neither moves nor changes until the request is done or the connection closed.
-            let request = unsafe { send(plugin, self.lanes[0].sender, message.as_ptr() as usize, message.len())? };
+        while let Some(message) = self.outbox.front() {
+            let mut buffer = self.spare.pop().map_or_else(|| self.buffer(plugin), Ok)?;
+            buffer.bytes[..message.len()].copy_from_slice(message);
+            // SAFETY: the buffer's memory neither moves nor changes until the request is done or the connection closed.
+            let request = unsafe { send(plugin, self.lanes[0].sender, buffer.at(), message.len())? };
             let Some(request) = request else {
-                self.outbox.push_front(message);
+                self.spare.push(buffer);
                 break;
             };
-            self.sending.push_back((request, message));
+            self.sending.push_back((request, buffer));
+            self.outbox.pop_front();
             moved = true;
         }
         while let Some((request, _)) = self.sending.front()
             && plugin.test(*request)?.is_some()
         {
-            self.sending.pop_front();
+            self.spare.extend(self.sending.pop_front().map(|(_, buffer)| buffer));
             moved = true;
         }
         Ok(moved)
     }
 
-    fn post(&mut self, plugin: &Plugin) -> Result<(), PluginError> {
+    fn buffer(&self, plugin: &Arc<Plugin>) -> Result<Buffer, PluginError> {
+        Buffer::new(plugin, self.lanes[0].sender, HEADER + MAX_SHORT)
+    }
+
+    fn post(&mut self, plugin: &Arc<Plugin>) -> Result<(), PluginError> {
         while self.slots.len() < SLOTS {
-            let mut bytes = self.spare.pop().unwrap_or_default();
-            bytes.resize(HEADER + MAX_SHORT, 0);
+            let mut buffer = self.spare.pop().map_or_else(|| self.buffer(plugin), Ok)?;
             // SAFETY: as in `try_poll`.
-            let request = unsafe { receive(plugin, self.lanes[0].receiver, bytes.as_mut_ptr() as usize, bytes.len())? };
+            let request = unsafe { receive(plugin, self.lanes[0].receiver, buffer.at(), buffer.bytes.len())? };
             let Some(request) = request else {
-                self.spare.push(bytes);
+                self.spare.push(buffer);
                 break;
             };
-            self.slots.push_back((request, bytes));
+            self.slots.push_back((request, buffer));
         }
         Ok(())
     }
 
     /// Keeps the memory of a message that has been read.
     pub(super) fn give_back(&mut self, short: Short) {
-        if self.spare.len() < SLOTS {
-            self.spare.push(short.bytes);
+        if self.spare.len() < 2 * SLOTS {
+            self.spare.push(short.buffer);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::reduce::{Dtype, Reduction};
 
-/// Bytes of a message: an eighth of a block that is sent, within these. Ranks work on one while the next is on its way.
-const CHUNK: std::ops::RangeInclusive<usize> = (64 << 10)..=(256 << 10);
+/// Bytes of a message: an eighth of a block that is sent, within these. Ranks work on one while the next is on its way; smaller
+/// ones cost a third of the bandwidth at 1 MiB.
+pub(super) const CHUNK: std::ops::RangeInclusive<usize> = (256 << 10)..=(512 << 10);
 /// Cost of an algorithm, constants of ours (`tools/torch_speed.py`, two ranks over loopback): nanoseconds until a message has
 /// arrived, of the processor per message, per byte on the wire, and per byte reduced.
 const LATENCY: f64 = 60_000.0;
@@ -119,6 +120,10 @@ impl Program {
     fn scratch(&mut self, len: usize) -> Block {
         self.scratch.resize(len.max(self.scratch.len()), 0);
         Block { at: self.scratch.as_ptr() as usize, len }
+    }
+
+    pub(super) fn scratch_block(&self) -> Block {
+        Block { at: self.scratch.as_ptr() as usize, len: self.scratch.len() }
     }
 
     fn copy(&mut self, from: Block, to: Block) {

@@ -1,9 +1,10 @@
 //! Progress of a group's operations: one collective at a time, in the order they were started, and all messages at once.
 
 use super::{
+    memory::{Buffer, Registered},
     message::{ReceiveMessage, SendMessage},
     peer::{Header, MAX_SHORT, MessageKind, Peer, Short, receive, send},
-    program::{Action, Block, Job, Program, Step, program},
+    program::{Action, Block, CHUNK, Job, Program, Step, program},
     reduce::{divide, reduce},
     work::{Finished, Ticket},
 };
@@ -45,7 +46,7 @@ struct Lines {
     long_receives: VecDeque<u32>,
     sending: VecDeque<(u32, Opaque)>,
     /// Step, request (`None`: received, not yet reduced), and the memory of a reduction.
-    receiving: VecDeque<(u32, Option<Opaque>, Option<Vec<u8>>)>,
+    receiving: VecDeque<(u32, Option<Opaque>, Option<Buffer>)>,
     /// A header without data precedes long messages.
     awaits_header: bool,
     /// Bytes to the peer, and from it.
@@ -57,6 +58,7 @@ struct Running {
     job: Job,
     ticket: Ticket,
     number: u32,
+    memory: Option<Registered>,
     program: Program,
     done: Vec<bool>,
     left: usize,
@@ -101,7 +103,7 @@ pub(super) struct State {
     pub(super) sends: Vec<SendMessage>,
     pub(super) receives: Vec<ReceiveMessage>,
     pub(super) next_message: u32,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Buffer>,
     scratch: Vec<u8>,
     pub(super) failed: Option<String>,
     pub(super) finished: Vec<Finished>,
@@ -271,7 +273,16 @@ impl State {
         let (number, done, left) = (self.started, vec![false; program.steps.len()], program.steps.len());
         self.started = number.wrapping_add(1);
         let ticket = Ticket { deadline: Instant::now() + ticket.timeout, ..ticket };
-        let running = Running { job, ticket, number, program, done, left, lines };
+        let blocks = job.inputs.iter().chain(&job.outputs).copied().chain([program.scratch_block()]).collect();
+        let connection = self.peers.iter().flatten().next().map(|peer| peer.lanes[1].sender);
+        let memory = connection.map(|connection| Registered::new(&self.plugin, connection, blocks)).transpose();
+        let reason = memory.as_ref().err().map(|error| format!("{} {number}: {error}", job.kind.name()));
+        let memory = memory.ok().flatten();
+        let running = Running { job, ticket, number, memory, program, done, left, lines };
+        if let Some(reason) = reason {
+            self.running = Some(running);
+            return self.fail(reason);
+        }
         for (to, of) in running.lines.iter().enumerate() {
             if !of.long_sends.is_empty()
                 && let Some(peer) = &mut self.peers[to]
@@ -320,7 +331,8 @@ impl State {
     }
 
     fn end(&mut self, running: Running) {
-        let Running { job, program, ticket, .. } = running;
+        let Running { job, program, ticket, memory, .. } = running;
+        drop(memory);
         if let Some((first, others)) = program.fold.split_first() {
             others.iter().for_each(|of| reduce(job.dtype, job.reduction, bytes(*first), bytes(*of)));
         }
@@ -495,22 +507,20 @@ fn long_steps(
     to: usize,
     peer: &Peer,
     rank: usize,
-    plugin: &Plugin,
-    spare: &mut Vec<Vec<u8>>,
+    plugin: &Arc<Plugin>,
+    spare: &mut Vec<Buffer>,
 ) -> Result<bool, PluginError> {
     let (mut moved, lane) = (false, peer.lanes[1]);
     while running.lines[to].receiving.len() < DEPTH
         && let Some(&step) = running.lines[to].long_receives.front()
     {
         let Step { block, action, .. } = running.program.steps[step as usize];
-        let mut memory = (action == Action::Reduce).then(|| spare.pop().unwrap_or_default());
-        if memory.is_none() && !running.is_ready(step) {
-            break;
-        }
-        let at = memory.as_mut().map_or(block.at, |memory| {
-            memory.resize(block.len.max(memory.len()), 0);
-            memory.as_mut_ptr() as usize
-        });
+        let mut memory = match action {
+            Action::Reduce => Some(spare.pop().map_or_else(|| Buffer::new(plugin, lane.sender, *CHUNK.end()), Ok)?),
+            _ if !running.is_ready(step) => break,
+            _ => None,
+        };
+        let at = memory.as_mut().map_or(block.at, Buffer::at);
         // SAFETY: the operation owns its block, and `receiving` the memory, until the message has arrived or the connection closed.
         let Some(request) = (unsafe { receive(plugin, lane.receiver, at, block.len)? }) else { break };
         running.lines[to].receiving.push_back((step, Some(request), memory));
@@ -549,7 +559,7 @@ fn long_steps(
         }
         if let Some((_, _, Some(mut memory))) = running.lines[to].receiving.pop_front() {
             let len = running.program.steps[step as usize].block.len;
-            running.reduce(step, &mut memory[..len], rank);
+            running.reduce(step, &mut memory.bytes[..len], rank);
             spare.push(memory);
         }
         running.set_done(step);

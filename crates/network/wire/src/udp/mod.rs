@@ -664,7 +664,8 @@ impl Datapath for UdpPath {
                     Some(Known { peer, is_confirmed: true, .. }) => (Some(*peer), None),
                     other => (None, other.map(|known| known.peer)),
                 };
-                let from = Some(Source { at: meta.addr, local, reply_of });
+                let is_same_host = meta.dst_ip.is_some_and(|to| to.to_canonical() == meta.addr.ip().to_canonical());
+                let from = Some(Source { at: meta.addr, local, reply_of, is_same_host });
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     take(Inbound { peer, from, label, at, ecn, kind: Kind::Datagram, bytes });
@@ -724,7 +725,7 @@ mod tests {
                 assert_eq!(inbound.bytes, &full[..inbound.bytes.len()]);
                 assert_eq!(
                     (inbound.peer, inbound.from),
-                    (None, Some(at.into())),
+                    (None, Some(Source { is_same_host: true, ..at.into() })),
                     "told by its first port, whatever label it used"
                 );
                 seen.push((0, inbound.label, inbound.bytes.len()));

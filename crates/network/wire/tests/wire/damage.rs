@@ -1,7 +1,7 @@
 //! Bit errors between two kernels, past valid UDP checksums: a relay damages datagrams and forwards them.
 
 use crate::common::{drawn, driver, served, server, uet};
-use anabranch_endpoint::{Key, Settings, header::Protection};
+use anabranch_endpoint::{Checksum, Key, Settings, header::Protection};
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::transfer;
@@ -14,7 +14,7 @@ use std::{
 const LABELS: u16 = 3;
 const BYTES: u64 = 3_000_000;
 
-fn settings(seed: u64, checksum: bool, protection: Protection) -> Settings {
+fn settings(seed: u64, checksum: Checksum, protection: Protection) -> Settings {
     Settings {
         transport: uet("mtu=1300B rto_rule=measured min_rto=10ms"),
         seed,
@@ -30,9 +30,9 @@ fn settings(seed: u64, checksum: bool, protection: Protection) -> Settings {
     }
 }
 
-fn sockets() -> Vec<UdpSocket> {
+fn sockets(ip: &str) -> Vec<UdpSocket> {
     let bind = |port| {
-        let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;
+        let socket = UdpSocket::bind((ip, port)).ok()?;
         socket.set_nonblocking(true).unwrap();
         Some(socket)
     };
@@ -81,11 +81,11 @@ fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicB
 }
 
 /// Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
-fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
+fn through_the_relay(ip: &str, checksum: Checksum, protection: Protection) -> (bool, u64) {
     let (stop, damaged) = (AtomicBool::new(false), AtomicU64::new(0));
     let send = |to| {
         std::thread::scope(|scope| {
-            let (here, there) = (sockets(), sockets());
+            let (here, there) = (sockets(ip), sockets(ip));
             let at = here[0].local_addr().unwrap();
             let (stop, damaged) = (&stop, &damaged);
             scope.spawn(move || relay(&here, &there, to, stop, damaged));
@@ -102,11 +102,20 @@ fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
 
 #[test]
 fn corruption_missed_by_the_udp_checksum_is_detected() {
-    for protection in [Protection::Off, Protection::Control, Protection::All] {
-        let (equal, damaged) = through_the_relay(true, protection);
-        assert!(equal && damaged > 20, "{protection:?}: {damaged} damaged");
+    let own = "127.0.0.1";
+    for (ip, checksum, protection) in [
+        (own, Checksum::Always, Protection::Off),
+        (own, Checksum::Always, Protection::Control),
+        (own, Checksum::Always, Protection::All),
+        (own, Checksum::BetweenHosts, Protection::Control),
+        ("127.0.0.2", Checksum::BetweenHosts, Protection::Off),
+    ] {
+        let (equal, damaged) = through_the_relay(ip, checksum, protection);
+        assert!(equal && damaged > 20, "{ip}, {checksum:?}, {protection:?}: {damaged} damaged");
     }
-    // Without the checksum they do, which shows that the relay works.
-    let (equal, damaged) = through_the_relay(false, Protection::Off);
-    assert!(!equal && damaged > 20, "{damaged} damaged");
+    // Without the checksum it is not, which shows that the relay works.
+    for checksum in [Checksum::Never, Checksum::BetweenHosts] {
+        let (equal, damaged) = through_the_relay(own, checksum, Protection::Off);
+        assert!(!equal && damaged > 20, "{checksum:?}: {damaged} damaged");
+    }
 }

@@ -1,7 +1,7 @@
 //! Two nodes on a network in memory.
 #![allow(unreachable_pub)]
 
-use anabranch_endpoint::{Bytes as Message, Endpoint, Key, Secret, Settings, header::Protection};
+use anabranch_endpoint::{Bytes as Message, Checksum, Endpoint, Key, Secret, Settings, header::Protection};
 use anabranch_testkit::set_keys;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -146,7 +146,7 @@ pub fn reliable(seed: u64, mtu: u64, labels: u32, span: u32) -> Settings {
     let keys = "congestion_control=none window=100MB rto_rule=fixed rto=1s early_loss=never";
     set_keys(settings.transport.parameters_mut(), keys);
     let max_message = settings.max_message.max(mtu);
-    Settings { is_reliable: true, ecn: false, checksum: false, span, max_message, ..settings }
+    Settings { is_reliable: true, ecn: false, checksum: Checksum::Never, span, max_message, ..settings }
 }
 
 pub struct Pair<M = Shared> {
