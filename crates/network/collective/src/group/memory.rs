@@ -1,5 +1,5 @@
-//! Memory that hardware may read and write: it is registered as long as a message may use it. Nothing says when PyTorch frees memory,
-//! so none stays registered between operations but the group's own.
+//! Memory that hardware may read and write, registered while a message may use it: PyTorch does not report when it frees
+//! memory, so only the group's own stays registered between operations.
 
 use super::{program::Block, state::bytes};
 use crate::plugin::{Opaque, Plugin, PluginError};
