@@ -7,7 +7,7 @@ use crate::{
     stream::{Incoming, Outgoing, Stored},
     transmissions::Transmissions,
 };
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::{collections::BTreeMap, net::IpAddr};
 
 /// Minimum round trips in a window before the base round trip may rise.
@@ -77,6 +77,10 @@ pub(crate) struct Peer {
     pub(crate) is_called: bool,
     /// Each as the labels that lead over it; empty: every label is a path.
     pub(crate) requested_paths: Vec<Vec<u32>>,
+    /// Of requested paths; empty: unknown.
+    pub(crate) path_rates: Vec<Rate>,
+    /// Of each path its number among the requested ones, if it is one.
+    numbers: Vec<Option<usize>>,
     /// Schemes choose from these: the requested ones with at least one label that both endpoints have.
     pub(crate) paths: Vec<Vec<u32>>,
     /// Labels that both endpoints have, and planes: label `i` is of plane `i` modulo their number.
@@ -193,16 +197,18 @@ impl Peer {
     pub(crate) fn set_paths(&mut self) {
         let is_any = self.answered.contains(&true);
         let may = |label: &u32| self.answered.get(*label as usize).is_some_and(|answered| *answered || !is_any);
-        let of = |path: &Vec<u32>| path.iter().copied().filter(may).collect::<Vec<u32>>();
-        let mut paths: Vec<Vec<u32>> = self.requested_paths.iter().map(of).filter(|path| !path.is_empty()).collect();
+        let of =
+            |(number, path): (usize, &Vec<u32>)| (path.iter().copied().filter(may).collect::<Vec<u32>>(), Some(number));
+        let mut paths: Vec<(Vec<u32>, Option<usize>)> =
+            self.requested_paths.iter().enumerate().map(of).filter(|(path, _)| !path.is_empty()).collect();
         if paths.is_empty() {
-            paths = (0..self.labels).filter(may).map(|label| vec![label]).collect();
+            paths = (0..self.labels).filter(may).map(|label| (vec![label], None)).collect();
         }
         self.live_planes = 1;
         if self.planes > 1 {
             let plane_of = |path: &[u32]| path.first().map_or(0, |label| label % self.planes);
-            let mut planes: Vec<Vec<Vec<u32>>> = vec![Vec::new(); self.planes as usize];
-            paths.drain(..).for_each(|path| planes[plane_of(&path) as usize].push(path));
+            let mut planes = vec![Vec::new(); self.planes as usize];
+            paths.drain(..).for_each(|path| planes[plane_of(&path.0) as usize].push(path));
             planes.retain(|plane| !plane.is_empty());
             // Every plane has as many paths: those of one with fewer are repeated.
             let most = planes.iter().map(Vec::len).max().unwrap_or(0);
@@ -210,7 +216,13 @@ impl Peer {
             paths = (0..most).flat_map(of).collect();
             self.live_planes = planes.len() as u32;
         }
-        self.paths = paths;
+        (self.paths, self.numbers) = paths.into_iter().unzip();
+    }
+
+    /// Returns the rate of each path; empty: unknown.
+    pub(crate) fn rates(&self) -> Vec<Rate> {
+        let of = |number: &Option<usize>| number.and_then(|number| self.path_rates.get(number).copied());
+        self.numbers.iter().map(of).collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Returns `true` if datagrams over this label may come from this address.
@@ -348,6 +360,28 @@ pub(crate) struct Hellos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two paths in each of two planes, whose rates differ. Part 0 of a value names the plane.
+    #[test]
+    fn rates_follow_their_paths() {
+        let mut peer = Peer::new(Phase::Open, 1, 1, Time::ZERO);
+        peer.planes = 2;
+        peer.requested_paths = vec![vec![0, 4], vec![2], vec![1], vec![3]];
+        peer.path_rates = [10, 20, 30, 40].map(Rate::gbps).to_vec();
+        peer.set_labels(6);
+        let gbps = |peer: &Peer| peer.rates().iter().map(|rate| rate.0 / 1_000_000_000).collect::<Vec<_>>();
+        assert_eq!((&peer.paths[..2], gbps(&peer)), (&[vec![0, 4], vec![1]][..], vec![10, 30, 20, 40]));
+        // No reply over labels 2 and 4: plane 0 has one path, which comes twice.
+        [0, 1, 3].iter().for_each(|label| assert!(peer.note_answer(*label)));
+        peer.set_paths();
+        assert_eq!((&peer.paths[..2], gbps(&peer)), (&[vec![0], vec![1]][..], vec![10, 30, 10, 40]));
+        peer.path_rates.pop();
+        assert_eq!(gbps(&peer), [0u64; 0], "unknown, as one of them is");
+        // Without replies over requested paths labels are paths, whose rates are unknown.
+        peer.requested_paths.clear();
+        peer.set_labels(6);
+        assert_eq!((peer.paths.len(), gbps(&peer)), (6, vec![]));
+    }
 
     #[test]
     fn base_rtt_follows_the_network() {

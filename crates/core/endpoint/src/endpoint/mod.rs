@@ -23,7 +23,7 @@ use crate::{
     watched::{PathCounts, SchemeState},
 };
 use anabranch_lb::{HostScheme, Record, registry::HostParameters};
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use bytes::Bytes;
 use state::{State, Timer};
 use std::{cmp::Reverse, net::SocketAddr};
@@ -95,6 +95,11 @@ impl Endpoint {
     pub fn record(&mut self, record: &Record) {
         let Settings { scheme, seed, host_key, .. } = &self.state.settings;
         self.state.balancer = Balancer::new(record.wrap(scheme.build(*seed, *host_key), scheme.name(), *host_key));
+    }
+
+    /// Returns the key of a stream for its scheme ([`anabranch_lb::FlowInfo::key`]).
+    pub fn stream_key(&self, peer: u32, stream: u32) -> u64 {
+        peers::stream_key(self.state.settings.seed, peer, stream)
     }
 
     /// Begins all streams with these numbers, at both endpoints, for tests of numbers that others reach in years.
@@ -188,6 +193,21 @@ impl Endpoint {
             }
         }
         peers::send_request(&mut self.state, peer, now);
+    }
+
+    /// Sets the rates between the switches of the paths of [`Endpoint::connect_over`], in their order, for schemes with
+    /// [`anabranch_lb::registry::SchemeCapabilities::reads_path_rates`]; empty: unknown, as until then.
+    pub fn set_path_rates(&mut self, now: Time, peer: u32, rates: &[Rate]) {
+        let State { peers, flows, balancer, settings, .. } = &mut self.state;
+        let Some(Some(known)) = peers.get_mut(peer as usize) else { return };
+        known.path_rates = rates.to_vec();
+        let rates = known.rates();
+        if rates.is_empty() || !settings.scheme.capabilities().reads_path_rates() {
+            return;
+        }
+        for slot in known.streams.values() {
+            balancer.scheme_mut().on_rates_changed(now, flows[*slot as usize].scheme_slot(), &rates);
+        }
     }
 
     /// Appends a message to a stream, which opens on first use; returns the message's number in its stream.

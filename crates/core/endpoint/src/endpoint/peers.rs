@@ -684,7 +684,7 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
 }
 
 /// Returns the connection number of a stream for its scheme.
-fn stream_key(seed: u64, peer: u32, stream: u32) -> u64 {
+pub(super) fn stream_key(seed: u64, peer: u32, stream: u32) -> u64 {
     Stream::keyed(seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits()
 }
 
@@ -717,6 +717,8 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
         let made = state.guided.entry(paths);
         made.or_insert_with(|| Arc::new(GuidedPaths::alike(paths))).clone()
     });
+    let reads_rates = settings.scheme.capabilities().reads_path_rates();
+    let rates = known.filter(|_| reads_rates).map_or(Vec::new(), Peer::rates);
     let mtu = settings.mtu();
     let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
     let key = stream_key(settings.seed, peer, stream);
@@ -738,6 +740,7 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
             planes,
             guided: guided.as_ref(),
             edge: peer.wrapping_add(1),
+            rates: &rates,
             ..PathSpace::default()
         },
     };
