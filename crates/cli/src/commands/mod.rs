@@ -150,7 +150,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Matrix(arguments) => reproduce::matrix(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
-        Command::Replay(arguments) => replay::replay(&arguments),
+        Command::Replay(arguments) => replay::replay(&arguments, backends),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(&arguments),

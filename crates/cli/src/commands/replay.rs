@@ -1,12 +1,13 @@
 use super::request::require_directory;
 use crate::{Failure, Format, complete, count, note, print, print_json, table};
+use anabranch_backend::{Clock, LoadBalancer};
 use anabranch_lb::{
     Call, CallEvent, Decision, StateColumn,
-    registry::{HostParameters, check_pair},
+    registry::{HostParameters, TagKind, check_host_side, check_pair},
     replay_each,
 };
-use anabranch_results::{Manifest, check_results, read_calls};
-use anabranch_scenario::{Scenario, ScenarioError, Tree};
+use anabranch_results::{Manifest, check_results, read_calls, read_summary};
+use anabranch_scenario::{BackendEntry, Scenario, ScenarioError, Tree};
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +51,7 @@ impl Step {
     }
 }
 
-pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
+pub(crate) fn replay(arguments: &Replay, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let Replay { dir, flow, .. } = arguments;
     require_directory(dir, "; give the --out directory of run")?;
     let manifest = Manifest::read(dir)?.filter(|_| dir.join("summary.json").exists()).ok_or_else(|| {
@@ -63,6 +64,13 @@ pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
     let tree = Tree::parse(&format!("{} (scenario)", dir.join("manifest.json").display()), &manifest.scenario)?;
     let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
     let setup = scenario.setup(scenario.seed)?;
+    let backend = backends.iter().find(|backend| backend.name == manifest.backend).ok_or_else(|| {
+        let known: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
+        let message = format!("{}: found a run of the backend `{}`", dir.display(), manifest.backend);
+        Failure::input(format!("{message}; this program has {}", known.join(", ")))
+    })?;
+    let backend = (backend.make)(&scenario);
+    let cut = read_summary(dir)?.and_then(|summary| summary.trace_cut_s);
     let (recorded, calls) = of_flow(dir, *flow, setup.flows.number_of_flows())?;
     let of_workload = setup
         .flows
@@ -78,10 +86,20 @@ pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
         changed = changed.with_scheme(scheme)?;
     }
     let at = if arguments.scheme.is_some() { 0 } else { of_workload };
-    let host = changed.balancers(&setup.topology)?.swap_remove(at).host;
+    let LoadBalancer { host, switch: own, .. } = changed.balancers(&setup.topology)?.swap_remove(at);
     let switch = &setup.load_balancers[of_workload].switch;
-    check_pair(&host, switch).map_err(|error| Failure::input(format!("--scheme: {error}")))?;
-    if host.capabilities().holds_for_flowlets() && switch.capabilities().flowlet_timeout().is_none() {
+    let real = !backend.runs_switch_schemes();
+    let fits = if real { check_host_side(&host, &own) } else { check_pair(&host, switch) };
+    fits.map_err(|error| Failure::input(format!("--scheme: {error}")))?;
+    let lists = |of: &HostParameters| of.capabilities().tags() == TagKind::Guided;
+    if lists(&host) && !lists(&recorded) {
+        let name = (host.name(), recorded.name());
+        return Err(Failure::input(format!(
+            "--scheme: `{}` chooses from lists of paths, which `{}` was not given",
+            name.0, name.1
+        )));
+    }
+    if !real && host.capabilities().holds_for_flowlets() && switch.capabilities().flowlet_timeout().is_none() {
         return Err(Failure::input(format!(
             "--scheme: `{}` holds packets for flowlets of switches; those of this run are `{}`",
             host.name(),
@@ -89,6 +107,10 @@ pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
         )));
     }
     let is_same = arguments.scheme.is_none() && arguments.set.is_empty();
+    let source = |of: usize| setup.flows.flows.get(of).map(|flow| flow.src);
+    let host = backend
+        .host_scheme(&setup, &host, source(*flow as usize).unwrap_or_default())
+        .map_err(|error| Failure::input(error.to_string()))?;
     let own: Vec<Call> = share_a_host(calls, *flow);
     let traced: BTreeSet<u32> = own.iter().map(|call| call.flow).collect();
     let mut steps = Vec::new();
@@ -101,14 +123,13 @@ pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
             }
         },
     );
-    let source = |of: usize| setup.flows.flows.get(of).map(|flow| flow.src);
     let of_host = (0..setup.flows.flows.len()).filter(|other| source(*other) == source(*flow as usize)).count();
     let choices = steps.iter().filter(|step| step.is_choice()).count();
     let differing = steps.iter().filter(|step| step.differs()).count();
     match arguments.format {
         Format::Json => print_json(&json!({
             "flow": flow, "recorded": recorded.name(), "replayed": host.name(), "choices": choices, "differing": differing,
-            "traced_flows_of_host": traced.len(), "flows_of_host": of_host,
+            "backend": manifest.backend, "record_ends_s": cut, "traced_flows_of_host": traced.len(), "flows_of_host": of_host,
             "calls": steps.iter().map(|step| step_json(step, host.state())).collect::<Vec<_>>(),
         })),
         Format::Table => print(&text(&steps, &host, differing > 0)),
@@ -117,6 +138,16 @@ pub(crate) fn replay(arguments: &Replay) -> Result<(), Failure> {
         note(&format!(
             "{} of {of_host} flows of its host are traced: a scheme whose flows share state needs all of them",
             traced.len()
+        ));
+    }
+    if let Some(end) = cut {
+        note(&format!("the record ends at {end} s (`measure.trace_limit`): later calls are not repeated"));
+    }
+    if let (Clock::Machine, Some(Step { call, .. })) = (backend.measures().clock, steps.first()) {
+        note(&format!(
+            "of a run of real packets the record has what the endpoint told the scheme, when it handled it; times in states \
+             count from {} us before the run",
+            us(call.zero.ps())
         ));
     }
     let (of, all) = (count(differing as u64), count(choices as u64));
@@ -178,7 +209,7 @@ fn told(call: &Call) -> String {
         text += &format!(" {tag}");
     }
     if let CallEvent::Select(_, Decision::Hold(until)) = call.event {
-        text += &format!(" until {}", us(until.ps()));
+        text += &format!(" until {}", us(until.saturating_sub(call.zero).ps()));
     }
     if let Some(rtt) = call.rtt() {
         text += &format!(", {} us", us(rtt.ps()));
@@ -214,7 +245,7 @@ fn text(steps: &[Step], host: &HostParameters, any_differs: bool) -> String {
             more += 1;
             continue;
         }
-        let mut row = vec![us(call.time.ps()), call.psn().map_or_else(String::new, |psn| psn.to_string())];
+        let mut row = vec![us(call.at().ps()), call.psn().map_or_else(String::new, |psn| psn.to_string())];
         row.extend(any_differs.then(|| told(call)));
         row.extend([chosen, after.clone().unwrap_or_default()]);
         let value = |(name, value): (&str, f64)| match name.strip_suffix("_ps") {
@@ -245,13 +276,13 @@ fn step_json(step: &Step, columns: &[StateColumn]) -> Value {
     let Step { call, again } = step;
     let of = |call: &Call| {
         let until = match call.event {
-            CallEvent::Select(_, Decision::Hold(until)) => Some(until.ps()),
+            CallEvent::Select(_, Decision::Hold(until)) => Some(until.saturating_sub(call.zero).ps()),
             _ => None,
         };
         json!({ "event": call.word(), "tag": call.tag(), "until_ps": until })
     };
     let mut row = json!({
-        "time_ps": call.time.ps(), "psn": call.psn(), "rtt_ps": call.rtt().map(|rtt| rtt.ps()), "marked": call.is_marked(),
+        "time_ps": call.at().ps(), "psn": call.psn(), "rtt_ps": call.rtt().map(|rtt| rtt.ps()), "marked": call.is_marked(),
         "recorded": of(call), "state": named(again, columns).map(|(name, value)| (name.into(), value.into())).collect::<Map<_, _>>(),
     });
     if step.is_choice() {

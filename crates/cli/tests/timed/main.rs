@@ -13,6 +13,7 @@ mod collective_testbed;
 mod harm;
 mod interfaces;
 mod machine_bound;
+mod path_rates;
 mod real_paths;
 mod testbed;
 mod testbed_faults;

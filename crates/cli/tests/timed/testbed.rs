@@ -111,6 +111,48 @@ fn planes_are_networks_of_their_own() {
     assert_output(&run("planes.toml", "wire.labels=5"), 2, &words);
 }
 
+/// A fresh scheme repeats the choices of an endpoint, from its results alone; another scheme differs.
+#[test]
+fn a_run_of_real_packets_is_replayed() {
+    let _turn = turn();
+    let beds = bed("testbed-replay");
+    let trace = "measure.trace_flows=[0]";
+    let run = |out: &str, more: &[&str]| {
+        let words =
+            ["testbed", "run", "small.toml", "--set", trace, "--set", "measure.trace_scheme=true", "--out", out];
+        beds.run(&[&words[..], more, &["--progress", "never"]].concat())
+    };
+    let ran = run("prime", &["--set", "load_balancer.scheme=prime"]);
+    if has_no_testbed(&ran) {
+        return;
+    }
+    assert_output(&ran, 0, &["`trace_flows` names the flows of `trace_scheme` alone"]);
+    let replayed = beds.run(&["replay", "prime", "--flow", "0", "--format", "json"]);
+    assert_output(&replayed, 0, &["as recorded in all", "of a run of real packets"]);
+    let replayed: serde_json::Value = serde_json::from_str(&stdout(&replayed)).unwrap();
+    // 1 MB in packets of 4096 B.
+    assert!(replayed["choices"].as_u64() >= Some(245) && replayed["backend"] == "testbed", "{}", replayed["choices"]);
+    let times: Vec<u64> =
+        replayed["calls"].as_array().unwrap().iter().map(|call| call["time_ps"].as_u64().unwrap()).collect();
+    let summary = beds.folder.json_file("prime/summary.json");
+    let last = *times.last().unwrap() as f64 / 1e6;
+    assert!(times.is_sorted() && last <= summary["simulated_s"].as_f64().unwrap() * 1e6, "{last} us: {summary}");
+    let acks = replayed["calls"].as_array().unwrap().iter().filter(|call| call["recorded"]["event"] == "ack").count();
+    assert!(acks > 0, "feedback is recorded");
+    assert_output(
+        &beds.run(&["replay", "prime", "--flow", "0", "--scheme", "rr-host"]),
+        1,
+        &["choices differ from those of `prime`"],
+    );
+    assert_output(&beds.run(&["replay", "prime", "--flow", "1"]), 2, &["flow 1 was not traced; those traced are 0"]);
+    assert_output(
+        &run("cut", &["--set", "load_balancer.scheme=reps", "--set", "measure.trace_limit=50"]),
+        0,
+        &["`measure.trace_limit` rows"],
+    );
+    assert_output(&beds.run(&["replay", "cut", "--flow", "0"]), 0, &["the record ends at", "trace_limit"]);
+}
+
 /// Waits for the end of a process, whose namespaces the kernel removes first.
 fn assert_ends(process: i64) {
     let limit = Instant::now() + Duration::from_secs(20);

@@ -1,4 +1,5 @@
 use crate::{Progress, Refusal, RunError, Setup, fingerprint::fingerprint};
+use anabranch_lb::registry::HostParameters;
 use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
 use anabranch_units::Time;
 
@@ -24,6 +25,14 @@ pub trait Backend {
     /// Returns what it does otherwise than a simulation of `setup`, a sentence each: keys that it replaces by its own.
     fn unlike(&self, _setup: &Setup) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns the parameters with which it builds a scheme at a host.
+    ///
+    /// # Errors
+    /// Its own configuration is invalid.
+    fn host_scheme(&self, _setup: &Setup, scheme: &HostParameters, _host: u32) -> Result<HostParameters, RunError> {
+        Ok(scheme.clone())
     }
 
     /// Runs `setup`. It calls `progress` a few times per second, also during preparation; `false` interrupts the run.

@@ -229,6 +229,8 @@ impl CallEvent {
 pub struct Call {
     /// Time of the call; that of the flow's last call before for [`CallEvent::Close`].
     pub time: Time,
+    /// Time of the same clock at the start of the run; zero where it is simulated.
+    pub zero: Time,
     /// Name of the scheme.
     pub scheme: &'static str,
     /// Stable key of the host; 0 at switches.
@@ -242,6 +244,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// Returns its time since the start of the run.
+    pub fn at(&self) -> Time {
+        self.time.saturating_sub(self.zero)
+    }
+
     /// Returns the word of the call in results.
     pub fn word(&self) -> &'static str {
         match &self.event {
@@ -274,7 +281,8 @@ impl Call {
     /// Returns what it passed beyond tags and numbers, as text; [`CallEvent::of_change`] and [`OpenedFlow`] read it.
     pub fn passed(&self) -> Option<String> {
         match &self.event {
-            CallEvent::Open(flow) => Some(format!("host={} {flow}", self.host)),
+            CallEvent::Open(flow) if self.zero == Time::ZERO => Some(format!("host={} {flow}", self.host)),
+            CallEvent::Open(flow) => Some(format!("host={} zero_ps={} {flow}", self.host, self.zero.ps())),
             CallEvent::PathsChanged(dead) => Some(dead.iter().map(|dead| if *dead { '1' } else { '0' }).collect()),
             CallEvent::RatesChanged(rates) => Some(joined(rates.iter().map(|rate| rate.0))),
             CallEvent::PortsChanged(local, remote) => Some(format!("{local},{remote}")),
@@ -347,6 +355,8 @@ struct Calls {
     rows: Vec<Call>,
     /// The limit is exceeded: no more are written.
     full: bool,
+    /// Number of each recorded flow, by its key; `None`: all, numbered as they open.
+    flows: Option<BTreeMap<u64, u32>>,
     opened: u32,
     /// Choice of a switch, until its packet joins a port.
     choice: Option<(Time, PacketView, &'static str, State)>,
@@ -355,15 +365,19 @@ struct Calls {
 /// Calls of schemes, in order. Clones share one record.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Number of each recorded flow, by its key; `None`: all, numbered as they open.
-    flows: Option<Arc<BTreeMap<u64, u32>>>,
     calls: Arc<Mutex<Calls>>,
 }
 
 impl Record {
     /// Creates the record of the flows with these keys and numbers.
     pub fn of(flows: impl IntoIterator<Item = (u64, u32)>) -> Self {
-        Record { flows: Some(Arc::new(flows.into_iter().collect())), calls: Arc::default() }
+        let calls = Calls { flows: Some(flows.into_iter().collect()), ..Calls::default() };
+        Record { calls: Arc::new(Mutex::new(calls)) }
+    }
+
+    /// Records the flow with this key too, which has not opened yet.
+    pub fn follow(&self, key: u64, number: u32) {
+        self.calls().flows.get_or_insert_default().insert(key, number);
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
@@ -401,7 +415,7 @@ impl Record {
             && !calls.full
             && state != State::default()
         {
-            calls.rows.push(Call { time, scheme, host: 0, flow, event, state });
+            calls.rows.push(Call { time, zero: Time::ZERO, scheme, host: 0, flow, event, state });
         }
     }
 }
@@ -422,8 +436,8 @@ impl Recorded {
     fn write(&mut self, now: Time, slot: u32, event: impl FnOnce() -> CallEvent) {
         let Some(flow) = self.flows.get(slot as usize).copied().flatten() else { return };
         self.last = now;
-        let (scheme, host, state) = (self.name, self.host, State::default());
-        let mut call = Call { time: now, scheme, host, flow, event: event(), state };
+        let (scheme, host, state, zero) = (self.name, self.host, State::default(), Time::ZERO);
+        let mut call = Call { time: now, zero, scheme, host, flow, event: event(), state };
         if !matches!(call.event, CallEvent::Close) {
             call.state = self.scheme.state(now, slot, call.tag());
         }
@@ -436,13 +450,11 @@ impl Recorded {
 
 impl HostScheme for Recorded {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        let number = match &self.record.flows {
-            Some(flows) => flows.get(&flow.key).copied(),
-            None => {
-                let mut calls = self.record.calls();
-                calls.opened += 1;
-                Some(calls.opened - 1)
-            }
+        let number = {
+            let mut calls = self.record.calls();
+            calls.opened += 1;
+            let next = calls.opened - 1;
+            calls.flows.as_ref().map_or(Some(next), |flows| flows.get(&flow.key).copied())
         };
         self.flows.resize(self.flows.len().max(slot as usize + 1), None);
         // A flow whose slot is opened again is closed.

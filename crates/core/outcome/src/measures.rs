@@ -81,6 +81,8 @@ pub struct Measures {
     pub packet_hops: bool,
     /// `true` if it records time series, traces, captures and counts per uplink on request.
     pub samples: bool,
+    /// `true` if it records the calls of host schemes on request.
+    pub schemes: bool,
 }
 
 impl Measures {
@@ -93,6 +95,7 @@ impl Measures {
         conservation: true,
         packet_hops: true,
         samples: true,
+        schemes: true,
     };
     /// Only the times of flows, on the simulated clock: of a run whose steady state was skipped.
     pub const SKIPPED: Self = Measures { clock: Clock::Simulated, ..Self::TIMES };
@@ -105,5 +108,6 @@ impl Measures {
         conservation: false,
         packet_hops: false,
         samples: false,
+        schemes: false,
     };
 }

@@ -113,7 +113,10 @@ impl RunResult {
             rows.flow_series.clear();
             rows.scheme_series.clear();
             rows.uplink_counts.clear();
-            rows.watched = Watched::default();
+            let Watched { schemes, schemes_cut, .. } = std::mem::take(&mut rows.watched);
+            if measures.schemes {
+                rows.watched = Watched { schemes, schemes_cut, ..Watched::default() };
+            }
         }
         RunResult(rows)
     }

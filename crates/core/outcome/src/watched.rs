@@ -209,7 +209,7 @@ impl Watched {
     /// Returns the end of a trace, or of the calls of schemes, that reached its maximum number of rows.
     pub fn cut_at(&self) -> Option<Time> {
         let trace = self.trace.last().filter(|_| self.trace_cut).map(|row| row.time);
-        let schemes = self.schemes.last().filter(|_| self.schemes_cut).map(|row| row.call.time);
+        let schemes = self.schemes.last().filter(|_| self.schemes_cut).map(|row| row.call.at());
         trace.into_iter().chain(schemes).min()
     }
 }

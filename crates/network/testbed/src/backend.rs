@@ -4,14 +4,14 @@ use crate::{
     Launch, MAX_RATE, MIN_RATE, TestbedError, TestbedPlan,
     faults::{harm, is_unidirectional},
     harm::ONLY_ROOT,
-    run::run,
+    run::{rate, run},
     space,
     unlike::unlike,
 };
 use anabranch_backend::{
     Backend, Clock, MarkingParameters, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup,
 };
-use anabranch_lb::registry::{SchemeError, check_host_side};
+use anabranch_lb::registry::{HostParameters, SchemeError, check_host_side};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
 use anabranch_settings::SetError;
 use anabranch_topology::{Fault, FaultAction};
@@ -66,6 +66,7 @@ const MEASURES: Measures = Measures {
     conservation: false,
     packet_hops: true,
     samples: false,
+    schemes: true,
 };
 
 impl Backend for Testbed {
@@ -84,6 +85,11 @@ impl Backend for Testbed {
 
     fn unlike(&self, setup: &Setup) -> Vec<String> {
         unlike(setup, &self.wire)
+    }
+
+    fn host_scheme(&self, setup: &Setup, scheme: &HostParameters, host: u32) -> Result<HostParameters, RunError> {
+        let settings = self.wire.settings(&setup.transport, scheme.clone(), rate(setup, host), setup.seed);
+        settings.map(|settings| settings.scheme).map_err(|error| RunError::Setup(format!("[wire]: {error}")))
     }
 
     fn run(
@@ -203,7 +209,7 @@ fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
             "`affects = \"all\"`",
         );
     }
-    if fault.detect_at.is_some() {
+    if fault.detect_at.is_some() && !matches!(fault.action, FaultAction::Degrade(_)) {
         return refused(
             "detect_after",
             "found a time: the kernel's switches take a cable that is cut whole out of their routes at once, and other switches \

@@ -2,7 +2,8 @@
 
 use crate::{TestbedError, net::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
-use anabranch_units::Time;
+use anabranch_lb::Record;
+use anabranch_units::{Rate, Time};
 use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::close_reason_text, udp::UdpPath};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -22,9 +23,20 @@ const POLL_INTERVAL: Time = Time::from_us(1_000);
 const PRIORITY: &str = "5";
 
 #[derive(Debug)]
+pub(crate) struct Destination {
+    /// Its address in each plane.
+    pub(crate) at: Vec<SocketAddr>,
+    /// Each as its labels; empty: every label is a path.
+    pub(crate) paths: Vec<Vec<Label>>,
+    /// Of paths; empty: unknown.
+    pub(crate) rates: Vec<Rate>,
+}
+
+#[derive(Debug)]
 pub(crate) enum Order {
-    /// Addresses of a peer in each plane, and the paths to it.
-    Connect(Vec<(Vec<SocketAddr>, Vec<Vec<Label>>)>),
+    Connect(Vec<Destination>),
+    /// The rates of paths have changed.
+    Rates(Vec<Destination>),
     Start {
         flow: u32,
         to: Vec<SocketAddr>,
@@ -74,7 +86,19 @@ pub(crate) enum Report {
         counters: Counters,
         longest_pause: Time,
         lateness: Lateness,
+        /// Reading of [`Host::clock`] at which the endpoint's own began.
+        began: Time,
     },
+}
+
+/// Records the calls of the scheme for some flows.
+#[derive(Debug)]
+pub(crate) struct Traced {
+    pub(crate) record: Record,
+    /// Ascending.
+    pub(crate) flows: Arc<[u32]>,
+    /// Maximum number of calls.
+    pub(crate) limit: u64,
 }
 
 #[derive(Debug)]
@@ -91,6 +115,7 @@ pub(crate) struct Host {
     pub(crate) content: Bytes,
     /// Origin of reported times.
     pub(crate) clock: Instant,
+    pub(crate) traced: Option<Traced>,
 }
 
 #[derive(Debug)]
@@ -150,7 +175,9 @@ impl Host {
         }
         let (labels, peers) = (self.settings.labels, self.settings.max_peers as u32);
         let path = UdpPath::open_planes(&self.at, labels, peers).map_err(|error| error.to_string())?;
-        Ok(Driver::new(Endpoint::new(self.settings.clone()), path))
+        let mut endpoint = Endpoint::new(self.settings.clone());
+        self.traced.iter().for_each(|traced| endpoint.record(&traced.record));
+        Ok(Driver::new(endpoint, path))
     }
 }
 
@@ -171,6 +198,7 @@ impl HostRun<'_> {
                 match orders.try_recv() {
                     Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return self.end(),
                     Ok(Order::Connect(others)) => self.connect(&others)?,
+                    Ok(Order::Rates(others)) => self.set_rates(&others)?,
                     Ok(Order::Start { flow, to, bytes }) => self.start(flow, &to, bytes)?,
                     Err(TryRecvError::Empty) => break,
                 }
@@ -179,6 +207,7 @@ impl HostRun<'_> {
             while let Some(event) = self.driver.endpoint().0.poll_event() {
                 self.on_event(event)?;
             }
+            self.host.traced.iter().for_each(|traced| traced.record.close(traced.limit));
             let handed = self.hand_over()?;
             let now = self.driver.datapath().now();
             let until = if handed { now } else { next.unwrap_or(now + POLL_INTERVAL).min(now + POLL_INTERVAL) };
@@ -191,18 +220,29 @@ impl HostRun<'_> {
         let mut lateness = self.driver.lateness();
         lateness.bytes -= self.sent_before.unwrap_or(lateness.bytes);
         let counters = self.driver.endpoint().0.counters();
-        Ok(Report::Done { counters, longest_pause, lateness })
+        let began = self.host.now().saturating_sub(self.driver.datapath().now());
+        Ok(Report::Done { counters, longest_pause, lateness, began })
     }
 
-    fn connect(&mut self, others: &[(Vec<SocketAddr>, Vec<Vec<Label>>)]) -> Result<(), String> {
-        for (other, paths) in others {
-            let peer = self.driver.datapath().peer_in_planes(other).map_err(|error| error.to_string())?;
+    fn connect(&mut self, others: &[Destination]) -> Result<(), String> {
+        for Destination { at, paths, .. } in others {
+            let peer = self.driver.datapath().peer_in_planes(at).map_err(|error| error.to_string())?;
             let (endpoint, now) = self.driver.endpoint();
             endpoint.connect_over(now, peer, paths);
             self.unmet += 1;
         }
+        self.set_rates(others)?;
         if self.unmet == 0 {
             self.report(Report::Ready);
+        }
+        Ok(())
+    }
+
+    fn set_rates(&mut self, others: &[Destination]) -> Result<(), String> {
+        for Destination { at, rates, .. } in others {
+            let peer = self.driver.datapath().peer_in_planes(at).map_err(|error| error.to_string())?;
+            let (endpoint, now) = self.driver.endpoint();
+            endpoint.set_path_rates(now, peer, rates);
         }
         Ok(())
     }
@@ -211,6 +251,11 @@ impl HostRun<'_> {
         let sent = self.driver.lateness().bytes;
         self.sent_before.get_or_insert(sent);
         let peer = self.driver.datapath().peer_in_planes(to).map_err(|error| error.to_string())?;
+        if let Some(traced) = &self.host.traced
+            && traced.flows.binary_search(&flow).is_ok()
+        {
+            traced.record.follow(self.driver.endpoint().0.stream_key(peer, flow), flow);
+        }
         self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
         self.waiting.push_back(flow);
         self.report(Report::Started { flow, at: self.host.now() });

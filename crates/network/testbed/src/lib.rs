@@ -23,6 +23,7 @@ mod jobs;
 #[doc(hidden)]
 pub mod link_program;
 mod net;
+mod paths;
 mod plan;
 #[doc(hidden)]
 pub mod port_program;

@@ -5,24 +5,24 @@ use crate::{
     counters::Meter,
     dropped,
     faults::{self, Effect, Go},
-    host::{Host, Order, Report},
+    host::{Destination, Host, Order, Report, Traced},
     jobs::{self, Jobs, Launch},
+    paths::{self, PORT, Path},
     processors::Processors,
     triggers::Triggers,
 };
 use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, flow_rows, job_rows};
 use anabranch_endpoint::{Bytes, Counters};
+use anabranch_lb::{Call, Record};
 use anabranch_outcome::{
-    EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
+    EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows, SchemeRow,
+    Watched,
 };
-use anabranch_topology::LinkId;
+use anabranch_topology::{Fault, FaultAction, LinkId, NodeId};
 use anabranch_units::{Rate, Time};
-use anabranch_wire::{
-    FindLabels, Label, Lateness, WireParameters,
-    paths::{PathRequest, discover, groups},
-};
+use anabranch_wire::{Lateness, WireParameters};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     net::{SocketAddr, SocketAddrV4},
     sync::{
         Arc,
@@ -33,18 +33,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PORT: u16 = 7000;
 /// Bytes of content, which flows repeat.
 const CONTENT: usize = 1 << 20;
 /// Timeout of connecting all peers, and of ending the endpoints.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// Path discoveries per pair of hosts.
-const ROUNDS: usize = 5;
-const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn wrong(error: TestbedError) -> RunError {
     RunError::Setup(error.to_string())
+}
+
+/// Returns the rate of a host over all its ports.
+pub(crate) fn rate(setup: &Setup, host: u32) -> Rate {
+    setup.topology.host_rates(host).0
 }
 
 /// Runs `setup` on namespaces with endpoints configured by `wire`; `launch` returns the settings of the ranks of collectives.
@@ -57,7 +58,7 @@ pub(crate) fn run(
     let plan = TestbedPlan::of_setup(setup, wire).map_err(wrong)?;
     let fabric = Fabric::build(plan).map_err(wrong)?;
     let mut run = Run::new(setup, wire, &fabric)?;
-    let destinations = run.destinations(wire)?;
+    run.find_paths(wire)?;
     let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
     let stop = AtomicBool::new(false);
     let (sender, reports) = channel();
@@ -91,7 +92,7 @@ pub(crate) fn run(
         let _stops = Stops(&stop);
         let jobs = Jobs::new(&setup.flows, begins);
         // Dropping the orders on any return ends their threads.
-        run.drive(destinations, orders, jobs, faults, &reports, progress)
+        run.drive(orders, jobs, faults, &reports, progress)
     })
 }
 
@@ -127,13 +128,17 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Destinations of a host, each with its paths as lists of labels; no paths: every label is one.
-type Destinations = Vec<(Vec<SocketAddr>, Vec<Vec<Label>>)>;
-
 struct Run<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
     hosts: Vec<Option<Host>>,
+    /// Of each host that sends a traced flow.
+    records: Vec<Option<Record>>,
+    calls: Vec<SchemeRow>,
+    /// Of each pair of hosts with a flow.
+    paths: BTreeMap<(u32, u32), Vec<Path>>,
+    /// Of each link, as far as degradations were detected; empty: no scheme reads them.
+    rates: Vec<Rate>,
     /// Of each host, its address in each plane.
     at: Vec<Vec<SocketAddr>>,
     clock: Instant,
@@ -168,15 +173,27 @@ impl<'a> Run<'a> {
         .collect();
         let content = Bytes::from(content);
         let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
+        let capabilities = setup.load_balancers.get(balancer).map(|balancer| balancer.host.capabilities());
+        let reads_rates = capabilities.is_some_and(|of| of.reads_path_rates());
         let (topology, planes) = (&setup.topology, setup.topology.planes);
+        // A constant tag leaves nothing to record.
+        let records = setup.measure.trace_scheme && capabilities.is_some_and(|of| !of.leaves_choice_to_switches());
+        let traced: Arc<[u32]> = match records {
+            true => {
+                setup.measure.trace_flows.iter().copied().filter(|flow| !of_ranks.contains(&(*flow as usize))).collect()
+            }
+            false => Arc::default(),
+        };
+        let records: Vec<Option<Record>> = (0..topology.hosts)
+            .map(|host| traced.iter().any(|flow| flows[*flow as usize].src == host).then(|| Record::of([])))
+            .collect();
         let make = |host: u32| -> Result<Host, RunError> {
-            let rate = Rate((0..planes).map(|plane| topology.link(topology.host_uplink_in(host, plane)).rate.0).sum());
-            // Each endpoint has its own seed, so that their draws differ.
-            let seed = setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(host));
             let scheme = setup.load_balancers[balancer].host.clone();
-            let mut settings = wire.settings(&setup.transport, scheme, rate, seed);
+            let mut settings = wire.settings(&setup.transport, scheme, rate(setup, host), setup.seed);
             if let Ok(settings) = &mut settings {
                 settings.planes = planes;
+                // As in a simulation, by which the draws of hosts differ.
+                settings.host_key = topology.key(NodeId(host));
                 // Endpoints that wait for a barrier are idle for a while, and each flow is a stream of its own.
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
                 settings.max_streams = settings.max_streams.max(flows.len());
@@ -193,6 +210,11 @@ impl<'a> Run<'a> {
                 sizes: sizes.clone(),
                 content: content.clone(),
                 clock,
+                traced: records[host as usize].clone().map(|record| Traced {
+                    record,
+                    flows: traced.clone(),
+                    limit: setup.measure.trace_limit,
+                }),
             })
         };
         let hosts = (0..setup.topology.hosts).map(|host| used.contains(&host).then(|| make(host)).transpose());
@@ -209,6 +231,10 @@ impl<'a> Run<'a> {
             setup,
             fabric,
             hosts,
+            records,
+            calls: Vec::new(),
+            paths: BTreeMap::new(),
+            rates: if reads_rates { topology.links.iter().map(|link| link.rate).collect() } else { Vec::new() },
             at,
             clock,
             outcomes: vec![unfinished; flows.len()],
@@ -230,19 +256,51 @@ impl<'a> Run<'a> {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    fn destinations(&self, wire: &WireParameters) -> Result<Vec<Destinations>, RunError> {
+    fn find_paths(&mut self, wire: &WireParameters) -> Result<(), RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
-        let mut destinations = vec![Vec::new(); self.at.len()];
-        for (from, to) in pairs {
-            let paths = paths(wire, self.fabric, from, to).map_err(wrong)?;
-            destinations[from as usize].push((self.at[to as usize].clone(), paths));
+        for pair in pairs {
+            let paths = paths::paths(wire, self.fabric, &self.setup.topology, pair).map_err(wrong)?;
+            self.paths.insert(pair, paths);
         }
-        Ok(destinations)
+        Ok(())
+    }
+
+    fn destinations(&self, from: u32) -> Vec<Destination> {
+        let of = |(&pair, paths): (&(u32, u32), &Vec<Path>)| Destination {
+            at: self.at[pair.1 as usize].clone(),
+            paths: paths.iter().map(|path| path.labels.clone()).collect(),
+            rates: paths::rates(&self.setup.topology, pair, paths, &self.rates),
+        };
+        self.paths.range((from, 0)..=(from, u32::MAX)).map(of).collect()
+    }
+
+    /// Returns the faults that hosts are told of, by time.
+    fn detections(&self) -> VecDeque<(Time, usize)> {
+        let is_told = |fault: &Fault| matches!(fault.action, FaultAction::Degrade(_)) && !self.rates.is_empty();
+        let faults = self.setup.faults.iter().enumerate();
+        let mut all: Vec<(Time, usize)> =
+            faults.filter(|(_, fault)| is_told(fault)).filter_map(|(n, fault)| Some((fault.detect_at?, n))).collect();
+        all.sort_by_key(|(at, _)| *at);
+        all.into()
+    }
+
+    /// Tells the hosts that send of a degradation.
+    fn detect(&mut self, fault: usize, orders: &[Sender<Order>]) {
+        let Fault { action, links, .. } = &self.setup.faults[fault];
+        if let FaultAction::Degrade(rate) = action {
+            links.iter().for_each(|link| self.rates[link.0 as usize] = *rate);
+        }
+        for host in self.senders() {
+            let _ = orders[host as usize].send(Order::Rates(self.destinations(host)));
+        }
+    }
+
+    fn senders(&self) -> BTreeSet<u32> {
+        self.paths.keys().map(|(from, _)| *from).collect()
     }
 
     fn drive(
         mut self,
-        destinations: Vec<Destinations>,
         orders: Vec<Sender<Order>>,
         mut jobs: Jobs<'_>,
         faults: FaultThread<'_>,
@@ -252,9 +310,9 @@ impl<'a> Run<'a> {
         let (flows, limit) = (&self.setup.flows.flows, self.setup.limits.time_limit);
         let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
-        let senders: Vec<usize> = (0..destinations.len()).filter(|host| !destinations[*host].is_empty()).collect();
-        for (host, others) in destinations.into_iter().enumerate().filter(|(_, others)| !others.is_empty()) {
-            let _ = orders[host].send(Order::Connect(others));
+        let senders = self.senders();
+        for host in &senders {
+            let _ = orders[*host as usize].send(Order::Connect(self.destinations(*host)));
         }
         self.wait_for_all(reports, senders.len())?;
         let meter = Meter::open(&self.fabric.net).map_err(wrong)?;
@@ -266,7 +324,7 @@ impl<'a> Run<'a> {
         let start = self.clock + Duration::from_nanos(zero.ps() / 1000);
         let _ = faults.go.send(Go::Clock(start));
         jobs.begin_clock();
-        let mut triggers = Triggers::new(&self.setup.flows);
+        let (mut triggers, mut detections) = (Triggers::new(&self.setup.flows), self.detections());
         let mut reported_at = Instant::now();
         let mut interrupted = false;
         let by_time_limit = loop {
@@ -281,6 +339,12 @@ impl<'a> Run<'a> {
             if idle || now >= limit || interrupted {
                 break !idle && now >= limit;
             }
+            while let Some((at, fault)) = detections.front().copied()
+                && at <= now
+            {
+                detections.pop_front();
+                self.detect(fault, &orders);
+            }
             jobs.begin(now);
             for flow in triggers.starting(now) {
                 let Some(of) = flows.get(flow as usize) else { continue };
@@ -289,7 +353,9 @@ impl<'a> Run<'a> {
                 // A provisional start time, so that the flow counts as started until its host reports the exact time.
                 self.outcomes[flow as usize].started = Some(now);
             }
-            let due = [triggers.next(), jobs.next(), Some(limit)].into_iter().flatten().min().unwrap_or(limit);
+            let detected = detections.front().map(|(at, _)| *at);
+            let due =
+                [triggers.next(), jobs.next(), detected, Some(limit)].into_iter().flatten().min().unwrap_or(limit);
             let wait = Duration::from_nanos(due.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000);
             if let Ok((number, report)) = reports.recv_timeout(wait.min(REPORT_INTERVAL)) {
                 match report {
@@ -315,7 +381,8 @@ impl<'a> Run<'a> {
         let (mut longest_pause, mut ended) = (None, Vec::new());
         while ended.len() < living {
             match reports.recv_timeout(TIMEOUT) {
-                Ok((host, Report::Done { counters, longest_pause: pause, lateness })) => {
+                Ok((host, Report::Done { counters, longest_pause: pause, lateness, began })) => {
+                    self.take_calls(host, zero.saturating_sub(began), limit.min(took));
                     ended.push((host, lateness));
                     add(&mut self.counted, &counters);
                     longest_pause = longest_pause.max(Some(pause));
@@ -341,6 +408,14 @@ impl<'a> Run<'a> {
         };
         let ended = Ended { by_time_limit: by_time_limit && self.finished < flows.len() as u64, interrupted };
         Ok(self.rows(links, took, on_wire, ended))
+    }
+
+    /// Takes the calls of the scheme of a host, whose clock showed `zero` at the start of the run, up to its end.
+    fn take_calls(&mut self, host: usize, zero: Time, end: Time) {
+        let Some(record) = &self.records[host] else { return };
+        let link = self.setup.topology.host_uplink(host as u32).0;
+        let rows = record.take().into_iter().map(|call| SchemeRow { link, call: Call { zero, ..call } });
+        self.calls.extend(rows.filter(|row| row.call.at() <= end));
     }
 
     fn took_effect(&mut self, effects: Vec<Effect>) {
@@ -447,7 +522,13 @@ impl<'a> Run<'a> {
         topology.links.iter().enumerate().map(row).collect()
     }
 
-    fn rows(self, links: Vec<LinkRow>, took: Time, on_wire: OnWire, ended: Ended) -> RunRows {
+    fn rows(mut self, links: Vec<LinkRow>, took: Time, on_wire: OnWire, ended: Ended) -> RunRows {
+        let mut schemes = std::mem::take(&mut self.calls);
+        // Those of a host keep their order.
+        schemes.sort_by_key(|row| (row.call.at(), row.link));
+        let limit = usize::try_from(self.setup.measure.trace_limit).unwrap_or(usize::MAX);
+        let schemes_cut = schemes.len() > limit;
+        schemes.truncate(limit);
         let counted = &self.counted;
         let all = |of: fn(&LinkRow) -> Option<u64>| links.iter().map(of).sum::<Option<u64>>();
         let counters = RunMetrics {
@@ -474,6 +555,7 @@ impl<'a> Run<'a> {
             interrupted: ended.interrupted,
             links,
             counters,
+            watched: Watched { schemes, schemes_cut, ..Watched::default() },
             on_wire: Some(on_wire),
             ..RunRows::default()
         }
@@ -495,45 +577,4 @@ fn add(all: &mut Counters, one: &Counters) {
     all.probes += one.probes;
     all.probe_bytes += one.probe_bytes;
     all.path_switches += one.path_switches;
-}
-
-/// Returns the labels grouped by the spine they lead over; empty: every label is a path.
-fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Vec<Label>>, TestbedError> {
-    if wire.find_labels != FindLabels::Paths {
-        return Ok(Vec::new());
-    }
-    let ends = |host: u32| fabric.plan().planes(host as usize);
-    let (planes, mut all) = (ends(from).count() as u32, Vec::new());
-    for (plane, ((_, leaf), (at, other))) in (0..).zip(ends(from).zip(ends(to))) {
-        let labels = wire.labels / planes;
-        let found = match leaf == other {
-            true => vec![(0..labels).collect()],
-            false => paths_in_plane(fabric, from, to, SocketAddrV4::new(at, PORT), labels)?,
-        };
-        let numbered = |path: Vec<Label>| path.into_iter().map(|label| label * planes + plane).collect();
-        all.extend(found.into_iter().map(numbered));
-    }
-    Ok(all)
-}
-
-fn paths_in_plane(
-    fabric: &Fabric,
-    from: u32,
-    to: u32,
-    at: SocketAddrV4,
-    labels: u32,
-) -> Result<Vec<Vec<Label>>, TestbedError> {
-    let plan = fabric.plan();
-    let request = PathRequest { to: at, port: PORT, labels: labels as u16, hops: 2, timeout: REPLY_TIMEOUT };
-    // A new interface carries nothing until the kernel has noticed its carrier, at most a second later.
-    for _ in 0..ROUNDS {
-        let found = fabric.within(from as usize, || discover(&request))??;
-        if found.iter().all(|path| path.hops.get(1).is_some_and(Option::is_some)) {
-            return Ok(groups(&found).paths);
-        }
-    }
-    let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
-    Err(TestbedError::Input(format!(
-        "the spine of a label from {from} to {to} does not reply; `wire.find_labels = \"all\"` needs no replies"
-    )))
 }

@@ -1,11 +1,12 @@
 //! Parameters of a setup that a testbed replaces by its own, so that a simulation of the same setup differs.
 
+use crate::jobs;
 use anabranch_backend::{FlowKeys, LoadBalancer, MarkAt, PortSelector, Setup};
 use anabranch_settings::{Auto, Raw};
 use anabranch_topology::Fault;
 use anabranch_transport::TransportParameters;
 use anabranch_units::Rate;
-use anabranch_wire::WireParameters;
+use anabranch_wire::{FindLabels, WireParameters};
 
 type Entries = Vec<(&'static str, Raw)>;
 
@@ -64,6 +65,14 @@ pub(crate) fn unlike(setup: &Setup, wire: &WireParameters) -> Vec<String> {
         unlike.push(
             "a packet takes the port of its label there, the next free one in a simulation (`fabric.nic_ports`)".into(),
         );
+    }
+    let reads_rates = setup.load_balancers.iter().any(|b| b.host.capabilities().reads_path_rates());
+    if reads_rates && wire.find_labels != FindLabels::Paths {
+        unlike.push("no rates of paths are known there without `wire.find_labels = \"paths\"`".into());
+    }
+    let of_ranks = jobs::own_flows(&setup.flows);
+    if setup.measure.trace_scheme && setup.measure.trace_flows.iter().any(|flow| of_ranks.contains(&(*flow as usize))) {
+        unlike.push("calls of schemes in ranks of collectives are not recorded (`measure.trace_scheme`)".into());
     }
     let is_noticed = |fault: &Fault| fault.port_detect_at.iter().any(Option::is_some);
     if planes > 1 && setup.faults.iter().any(is_noticed) {

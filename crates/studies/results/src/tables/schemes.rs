@@ -20,13 +20,18 @@ fn call<'r>(c: &Context<'r>, at: At) -> &'r Call {
     &c.result.watched.schemes[at.0].call
 }
 
+/// A time of the clock of a call, in picoseconds from the start of the run.
+fn since_start(call: &Call, time: Time) -> u64 {
+    time.saturating_sub(call.zero).ps()
+}
+
 fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
     &c.result.links[c.result.watched.schemes[at.0].link as usize]
 }
 
 /// Columns before those of the state: with the flows, which the scenario has, all that a scheme receives and returns.
 const CALLS: &[Column] = columns! {
-    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(call(c, at).time.ps());
+    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(call(c, at).at().ps());
     event: Text, "",
         "choice: send, send-ack-request (at once, and the flow waits for it), hold (until `until_ps`), wait (for an ACK), probe; of a \
          switch: forward. What the scheme is told: open, ack, signal (CSIG, before its ack), trimmed, trimmed-last-hop, gap (a later packet came), refused (no memory), \
@@ -41,15 +46,16 @@ const CALLS: &[Column] = columns! {
         _ => text(""),
     };
     until_ps: Integer optional, "ps", "of hold: end of it", |c, at| match call(c, at).event {
-        CallEvent::Select(_, Decision::Hold(until)) => integer(until.ps()),
+        CallEvent::Select(_, Decision::Hold(until)) => integer(since_start(call(c, at), until)),
         _ => Value::Empty,
     };
     eligible_ps: Integer optional, "ps", "of a choice: time at which window and pacing first allowed the packet",
-        |c, at| picoseconds(call(c, at).packet().map(|packet| packet.eligible_at));
+        |c, at| call(c, at).packet().map(|packet| since_start(call(c, at), packet.eligible_at)).into();
     free_ports: Integer optional, "", "of a choice: ports of the NIC with space, one bit each; empty: all",
         |c, at| call(c, at).packet().map(|packet| packet.free_ports).filter(|ports| *ports < u32::MAX).map(u64::from).into();
     port_free_ps: Integer optional, "ps", "of a choice: time at which another port has space; empty: any has",
-        |c, at| picoseconds(call(c, at).packet().map(|packet| packet.port_free_at).filter(|at| at.ps() > 0));
+        |c, at| call(c, at).packet().filter(|packet| packet.port_free_at > Time::ZERO)
+            .map(|packet| since_start(call(c, at), packet.port_free_at)).into();
     retransmission: Flag, "", "of a choice: the packet was sent before",
         |c, at| Value::Flag(call(c, at).packet().is_some_and(|packet| packet.retransmission));
     bytes: Integer optional, "bytes", "payload of the packet or probe; of ack: newly acknowledged", |c, at| call(c, at).bytes().into();
@@ -68,7 +74,7 @@ const CALLS: &[Column] = columns! {
         CallEvent::Signal(_, signal) => integer(signal.0.into()),
         _ => Value::Empty,
     };
-    passed: Text, "", "of open: key of the host and properties of the flow; of paths: a digit per path, 1 if dead; of ports: those \
+    passed: Text, "", "of open: key of the host, on real networks its clock at the start of the run (`zero_ps`), from which times in states count less than from 0, and properties of the flow; of paths: a digit per path, 1 if dead; of ports: those \
          down at sender and receiver, one bit each. For `replay`",
         |c, at| Value::Text(call(c, at).passed().map_or("".into(), Into::into));
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
@@ -125,25 +131,28 @@ pub fn read_calls(dir: &Path, scheme: &HostParameters) -> Result<Option<Vec<Call
     if let [first, ..] = frame.missing() {
         return Err(wrong(format!("it has no column `{first}`: another version wrote it")));
     }
-    let mut hosts = BTreeMap::new();
+    // Of each flow, the key of its host and the start of the run.
+    let mut opened: BTreeMap<u32, (u64, Time)> = BTreeMap::new();
     let call = |row: usize| {
         let number = |name: &str| frame.integers(name)[row];
         let (word, passed) = (frame.texts("event")[row].as_str(), frame.texts("passed")[row].as_str());
         let flow = number("flow_id")? as u32;
+        if word == "open" {
+            let number = |name: &str| passed.split(' ').find_map(|word| word.strip_prefix(name)?.parse().ok());
+            opened.insert(flow, (number("host=")?, Time::from_ps(number("zero_ps=").unwrap_or(0))));
+        }
+        let (host, zero) = *opened.get(&flow)?;
         let event = match word {
-            "open" => {
-                hosts.insert(flow, passed.strip_prefix("host=")?.split(' ').next()?.parse().ok()?);
-                CallEvent::Open(Arc::new(passed.parse().ok()?))
-            }
-            _ => CallEvent::of_change(word, passed).or_else(|| event(&frame, row, word))?,
+            "open" => CallEvent::Open(Arc::new(passed.parse().ok()?)),
+            _ => CallEvent::of_change(word, passed).or_else(|| event(&frame, row, word, zero))?,
         };
         // A column of whole numbers alone is read as such.
         let real = |name: &str| frame.reals(name).get(row).copied().flatten();
         let whole = |name: &str| frame.integers(name).get(row).copied().flatten().map(|n| n as f64);
         let value = |name: &str| real(name).or_else(|| whole(name)).unwrap_or(f64::NAN);
         let values: Vec<f64> = state.iter().map(|of| value(of.name)).collect();
-        let (time, host) = (Time::from_ps(number("time_ps")?), *hosts.get(&flow)?);
-        Some(Call { time, scheme: scheme.name(), host, flow, event, state: State::of(&values) })
+        let time = zero.saturating_add(Time::from_ps(number("time_ps")?));
+        Some(Call { time, zero, scheme: scheme.name(), host, flow, event, state: State::of(&values) })
     };
     let mut call = call;
     let read = |row| call(row).ok_or_else(|| wrong(format!("row {}: it is no call of a scheme", row + 1)));
@@ -151,9 +160,9 @@ pub fn read_calls(dir: &Path, scheme: &HostParameters) -> Result<Option<Vec<Call
 }
 
 /// Returns a call but those of [`Call::passed`].
-fn event(frame: &Frame, row: usize, word: &str) -> Option<CallEvent> {
+fn event(frame: &Frame, row: usize, word: &str, zero: Time) -> Option<CallEvent> {
     let number = |name: &str| frame.integers(name)[row];
-    let time = |name: &str| number(name).map(Time::from_ps);
+    let time = |name: &str| number(name).map(|time| zero.saturating_add(Time::from_ps(time)));
     let (tag, marked) = (number("tag").map(|tag| tag as u32), frame.flags("marked")[row]);
     let packet = || {
         Some(Outgoing {
@@ -173,7 +182,7 @@ fn event(frame: &Frame, row: usize, word: &str) -> Option<CallEvent> {
         "ack" => CallEvent::Ack(Feedback {
             tag: tag?,
             ecn: marked,
-            rtt: time("rtt_ps"),
+            rtt: number("rtt_ps").map(Time::from_ps),
             psn: number("psn")?,
             packets: number("packets")? as u32,
             bytes: number("bytes")?,
@@ -190,7 +199,9 @@ fn event(frame: &Frame, row: usize, word: &str) -> Option<CallEvent> {
         "timeout" => CallEvent::Timeout(tag?),
         "probe" => CallEvent::PollProbe(Some(Probe { tag: tag?, bytes: number("bytes")? as u32 })),
         "no-probe" => CallEvent::PollProbe(None),
-        "reply" | "reply-resume" => CallEvent::ProbeReply(tag?, time("rtt_ps")?, marked, word == "reply-resume"),
+        "reply" | "reply-resume" => {
+            CallEvent::ProbeReply(tag?, Time::from_ps(number("rtt_ps")?), marked, word == "reply-resume")
+        }
         "probe-lost" | "probe-lost-resume" => CallEvent::ProbeReply(tag?, Time::MAX, marked, word != "probe-lost"),
         "close" => CallEvent::Close,
         _ => return None,

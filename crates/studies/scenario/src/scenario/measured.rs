@@ -28,14 +28,20 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
         ("series_links", !asked.series_links.is_empty(), measures.samples, "time series"),
         ("series_flows", !asked.series_flows.is_empty(), measures.samples, "time series"),
         ("series_scheme", asked.series_scheme, measures.samples, "time series"),
-        ("trace_flows", !asked.trace_flows.is_empty(), measures.samples, "traces"),
-        ("trace_scheme", asked.trace_scheme, measures.samples, "states of schemes"),
+        ("trace_flows", !asked.trace_flows.is_empty(), measures.samples, "traces of packets"),
+        ("trace_scheme", asked.trace_scheme, measures.schemes, "states of schemes"),
         ("uplink_counts", asked.uplink_counts, measures.samples, "counts per uplink"),
         ("occupancy", asked.occupancy, has_histogram, "histograms of queues"),
     ];
     let wrong = keys.into_iter().filter(|(_, is_asked, is_measured, _)| *is_asked && !is_measured);
+    let effect = |key: &str| match key == "trace_flows" && asked.trace_scheme && measures.schemes {
+        true => "names the flows of `trace_scheme` alone",
+        false => "has no effect",
+    };
     wrong
-        .map(|(key, .., what)| format!("[measure]: `{key}` has no effect: the backend `{backend}` measures no {what}"))
+        .map(|(key, .., what)| {
+            format!("[measure]: `{key}` {}: the backend `{backend}` measures no {what}", effect(key))
+        })
         .collect()
 }
 

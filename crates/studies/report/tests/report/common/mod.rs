@@ -313,6 +313,7 @@ pub(crate) fn scheme_rows() -> Vec<SchemeRow> {
         link: 0,
         call: Call {
             time: Time::from_us(us),
+            zero: Time::ZERO,
             scheme: "hopper",
             host: 1,
             flow: 7,

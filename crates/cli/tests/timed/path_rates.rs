@@ -1,0 +1,117 @@
+//! A scheme that reads the rates of paths is told the same ones by the simulator and by endpoints of a testbed.
+
+use crate::{
+    apart::apart,
+    common::{Folder, testbed::scenario},
+};
+use anabranch::BACKENDS;
+use anabranch_lb::{
+    CallEvent, Decision, ExternalHost, FlowInfo, HostScheme, Outgoing,
+    registry::{HostParameters, SchemeCapabilities, TagKind},
+};
+use anabranch_settings::{About, parameters};
+use anabranch_study::results::run;
+use anabranch_units::{Rate, Time};
+
+parameters! {
+    /// Of a scheme that takes the fastest path.
+    pub struct FastestParameters {}
+}
+
+impl SchemeCapabilities for FastestParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::MultiPart
+    }
+    fn reads_path_rates(&self) -> bool {
+        true
+    }
+}
+
+/// The last of the fastest paths.
+#[derive(Debug)]
+struct Fastest(u32);
+
+impl Fastest {
+    fn take(&mut self, rates: &[Rate]) {
+        self.0 = rates.iter().zip(0..).max().map_or(0, |(_, path)| path);
+    }
+}
+
+impl ExternalHost for Fastest {
+    const INTERFACE: u32 = 1;
+    const ABOUT: About = About::brief("fastest", "the fastest path");
+    type Parameters = FastestParameters;
+    fn new(_: FastestParameters, _: u64, _: u64) -> Self {
+        Fastest(0)
+    }
+}
+
+impl HostScheme for Fastest {
+    fn open(&mut self, _now: Time, _slot: u32, flow: &FlowInfo<'_>) {
+        self.take(flow.paths.rates);
+    }
+    fn close(&mut self, _slot: u32) {}
+    fn select(&mut self, _now: Time, _slot: u32, _packet: &Outgoing) -> Decision {
+        Decision::Send(self.0)
+    }
+    fn on_rates_changed(&mut self, _now: Time, _slot: u32, rates: &[Rate]) {
+        self.take(rates);
+    }
+}
+
+const SECTIONS: &str = r#"
+[transport]
+kind = "uet"
+mtu = "4096B"
+window = "131072B"
+[measure]
+trace_flows = [0]
+trace_scheme = true
+[[fault]]
+kind = "link-degrade"
+links = ["spine1->leaf1"]
+rate = "50Mbps"
+at = "50ms"
+detect_after = "50ms"
+"#;
+const WIRE: &str = "labels = 16\nfind_labels = \"paths\"\nleast_timeout = \"20ms\"";
+
+/// 5 MB of 200 Mbit/s take 0.2 s at least. Path 1 of two equal ones carries them until its degradation is detected at 0.1 s.
+#[test]
+fn endpoints_are_told_what_the_simulator_tells() {
+    apart("path_rates::endpoints_are_told_what_the_simulator_tells", || {
+        let folder = Folder::new("path-rates");
+        folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,1,5000000,0\n");
+        folder.file("rates.toml", &scenario(2, 1, SECTIONS, WIRE));
+        let file = folder.0.join("rates.toml");
+        // Any pair whose switches follow the paths of hosts.
+        let pair = ["load_balancer.scheme=co-prime".into()];
+        let scenario = anabranch_scenario::load(file.to_str().unwrap(), &pair, Some(1)).unwrap();
+        let mut told = Vec::new();
+        for backend in BACKENDS {
+            let prepare = |setup: &mut anabranch_backend::Setup| {
+                setup.load_balancers[0].host = HostParameters::external::<Fastest>();
+                Ok(())
+            };
+            let ran = run(&scenario, backend, 1, &prepare, &mut |_| true).unwrap();
+            assert!(ran.result.flows[0].fct_ack > Some(Time::from_us(200_000)), "{}", backend.name);
+            let (mut rates, mut paths) = (Vec::new(), Vec::new());
+            for row in &ran.result.watched.schemes {
+                let mbps = |rates: &[Rate]| rates.iter().map(|rate| rate.0 / 1_000_000).collect::<Vec<_>>();
+                match &row.call.event {
+                    CallEvent::Open(flow) => rates.push(mbps(flow.info().paths.rates)),
+                    CallEvent::RatesChanged(changed) => {
+                        assert!(row.call.at() >= Time::from_us(100_000), "{}: {}", backend.name, row.call.at());
+                        rates.push(mbps(changed));
+                    }
+                    CallEvent::Select(_, Decision::Send(path)) => paths.push(*path),
+                    _ => {}
+                }
+            }
+            paths.dedup();
+            told.push((rates, paths));
+        }
+        let expected = (vec![vec![200, 200], vec![200, 50]], vec![1, 0]);
+        assert_eq!(told, vec![expected; BACKENDS.len()]);
+    });
+}
