@@ -1,4 +1,4 @@
-//! A scheme that reads the rates of paths is told the same ones by the simulator and by endpoints of a testbed.
+//! A scheme that reads the rates of paths receives the same ones from the simulator and from endpoints of a testbed.
 
 use crate::{
     apart::apart,
@@ -78,8 +78,8 @@ const WIRE: &str = "labels = 16\nfind_labels = \"paths\"\nleast_timeout = \"20ms
 
 /// 5 MB of 200 Mbit/s take 0.2 s at least. Path 1 of two equal ones carries them until its degradation is detected at 0.1 s.
 #[test]
-fn endpoints_are_told_what_the_simulator_tells() {
-    apart("path_rates::endpoints_are_told_what_the_simulator_tells", || {
+fn endpoints_pass_the_rates_of_the_simulator() {
+    apart("path_rates::endpoints_pass_the_rates_of_the_simulator", || {
         let folder = Folder::new("path-rates");
         folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,1,5000000,0\n");
         folder.file("rates.toml", &scenario(2, 1, SECTIONS, WIRE));
@@ -87,7 +87,7 @@ fn endpoints_are_told_what_the_simulator_tells() {
         // Any pair whose switches follow the paths of hosts.
         let pair = ["load_balancer.scheme=co-prime".into()];
         let scenario = anabranch_scenario::load(file.to_str().unwrap(), &pair, Some(1)).unwrap();
-        let mut told = Vec::new();
+        let mut passed = Vec::new();
         for backend in BACKENDS {
             let prepare = |setup: &mut anabranch_backend::Setup| {
                 setup.load_balancers[0].host = HostParameters::external::<Fastest>();
@@ -109,9 +109,19 @@ fn endpoints_are_told_what_the_simulator_tells() {
                 }
             }
             paths.dedup();
-            told.push((rates, paths));
+            passed.push((rates, paths));
         }
         let expected = (vec![vec![200, 200], vec![200, 50]], vec![1, 0]);
-        assert_eq!(told, vec![expected; BACKENDS.len()]);
+        assert_eq!(passed, vec![expected; BACKENDS.len()]);
+        // A testbed names what it has not, and refuses to report a cut.
+        let labels = scenario.changed("--set", &["wire.find_labels=all".into()]).unwrap();
+        let mut setup = labels.setup(1).unwrap();
+        setup.load_balancers[0].host = HostParameters::external::<Fastest>();
+        let testbed = (BACKENDS[1].make)(&labels);
+        let unlike = testbed.unlike(&setup).join("; ");
+        assert!(unlike.contains("no rates of paths are known there"), "{unlike}");
+        setup.faults[0].action = anabranch_topology::FaultAction::Down;
+        let refused = testbed.check(&setup).unwrap_err().to_string();
+        assert!(refused.contains("other switches never notice"), "{refused}");
     });
 }

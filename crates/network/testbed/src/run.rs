@@ -274,17 +274,19 @@ impl<'a> Run<'a> {
         self.paths.range((from, 0)..=(from, u32::MAX)).map(of).collect()
     }
 
-    /// Returns the faults that hosts are told of, by time.
+    /// Returns the faults that hosts are notified of, by time.
     fn detections(&self) -> VecDeque<(Time, usize)> {
-        let is_told = |fault: &Fault| matches!(fault.action, FaultAction::Degrade(_)) && !self.rates.is_empty();
+        let is_notified = |fault: &Fault| matches!(fault.action, FaultAction::Degrade(_)) && !self.rates.is_empty();
         let faults = self.setup.faults.iter().enumerate();
-        let mut all: Vec<(Time, usize)> =
-            faults.filter(|(_, fault)| is_told(fault)).filter_map(|(n, fault)| Some((fault.detect_at?, n))).collect();
+        let mut all: Vec<(Time, usize)> = faults
+            .filter(|(_, fault)| is_notified(fault))
+            .filter_map(|(n, fault)| Some((fault.detect_at?, n)))
+            .collect();
         all.sort_by_key(|(at, _)| *at);
         all.into()
     }
 
-    /// Tells the hosts that send of a degradation.
+    /// Notifies the hosts that send of a degradation.
     fn detect(&mut self, fault: usize, orders: &[Sender<Order>]) {
         let Fault { action, links, .. } = &self.setup.faults[fault];
         if let FaultAction::Degrade(rate) = action {
