@@ -145,8 +145,8 @@ pub(crate) fn replay(arguments: &Replay, backends: &[&'static BackendEntry]) -> 
     }
     if let (Clock::Machine, Some(Step { call, .. })) = (backend.measures().clock, steps.first()) {
         note(&format!(
-            "of a run of real packets the record has what the endpoint passed to the scheme, when it handled it; times in states \
-             count from {} us before the run",
+            "of a run of real packets the record has what the endpoint passed to the scheme since it opened the flow, at the \
+             nanosecond at which it did; times in states count from {} us before the run",
             us(call.zero.ps())
         ));
     }
