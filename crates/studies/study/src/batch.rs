@@ -30,6 +30,15 @@ struct Waiting {
     _hold: Hold,
 }
 
+/// Closes the queue when it is dropped, after a panic too: the thread that puts runs in place waits for its end.
+struct Closed<'q>(&'q Mutex<Option<SyncSender<Waiting>>>);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 pub trait Runs: Sync {
     fn key(&self, number: usize) -> &str;
     fn name(&self, number: usize) -> String;
@@ -77,8 +86,8 @@ impl<'b> Batch<'b> {
             // Simulation continues while the disk is busy.
             let this = &self;
             scope.spawn(move || this.put_in_place(&receiver, observer));
+            let _closed = Closed(&self.queue);
             work_off(&self, jobs, threads, observer);
-            self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         });
         let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.notes.iter().for_each(|note| observer.warn(note));

@@ -4,8 +4,8 @@ use crate::{Hold, RunError};
 use anabranch_backend::{self as backend, FctKind, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_results::{
-    Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, ReportError, RunMeta, Summary,
-    WorkloadMeta, content_of, write_fresh_run, write_run,
+    Attempt, CollectiveMeta, Content, Formats, InputEntry, LinkFault, Provenance, RunMeta, Summary, WorkloadMeta,
+    content_of, write_fresh_run, write_run,
 };
 use anabranch_scenario::{
     BackendEntry, COMMIT, SIMULATOR, Scenario, VERSION, machine::machine, peak_rss_bytes, scenario::readings::readings,
@@ -25,6 +25,8 @@ pub struct Ran {
     pub meta: RunMeta,
     pub setup: Setup,
     provenance: Provenance,
+    /// What a report of a bug needs, should writing panic.
+    again: String,
     _hold: Hold,
 }
 
@@ -40,7 +42,8 @@ pub fn run(
     let started = Instant::now();
     let (setup, result, hold) = run_setup(scenario, backend, threads, prepare, progress)?;
     let meta = meta_of(scenario, backend, &setup, threads, &result);
-    Ok(Ran { meta, provenance: provenance(scenario, started), result, setup, _hold: hold })
+    let again = again(scenario, backend, threads);
+    Ok(Ran { meta, provenance: provenance(scenario, started), again, result, setup, _hold: hold })
 }
 
 impl Ran {
@@ -50,8 +53,9 @@ impl Ran {
     }
 
     /// Writes an interrupted run into `directory`, with page and figures to follow.
-    pub(crate) fn write_part(&self, directory: &Path) -> Result<Summary, ReportError> {
-        write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
+    pub(crate) fn write_part(&self, directory: &Path) -> Result<Summary, RunError> {
+        let write = || Ok(write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)?);
+        without_panic(&|| self.again.clone(), write)
     }
 
     /// Writes the run into `directory`, which it creates, for a store.
@@ -60,12 +64,23 @@ impl Ran {
         directory: &Path,
         formats: Formats,
         attempt: &Attempt,
-    ) -> Result<Summary, ReportError> {
-        write_fresh_run(directory, &self.result, &self.meta, &self.provenance, formats, attempt)
+    ) -> Result<Summary, RunError> {
+        let Ran { result, meta, provenance, .. } = self;
+        let write = || Ok(write_fresh_run(directory, result, meta, provenance, formats, attempt)?);
+        without_panic(&|| self.again.clone(), write)
     }
 }
 
 /// A panic is reported as a bug of this program, and ends this run alone.
+fn without_panic<T>(again: &dyn Fn() -> String, body: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        let error = backend::RunError::Invariant(format!("panic: {words}"));
+        Err(RunError::Broken(format!("{error}\n  {}", again())))
+    })
+}
+
 fn run_setup(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -89,11 +104,7 @@ fn run_setup(
         let result = result.map_err(|error| broken(scenario, backend, threads, error))?;
         Ok((setup, result, hold.unwrap_or_else(Hold::take)))
     };
-    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(broken(scenario, backend, threads, backend::RunError::Invariant(format!("panic: {words}"))))
-    })
+    without_panic(&|| again(scenario, backend, threads), attempt)
 }
 
 pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
@@ -117,27 +128,32 @@ fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
     paths.iter().filter_map(of).collect()
 }
 
+/// Returns which run it was, and the command that repeats it.
+fn again(scenario: &Scenario, backend: &BackendEntry, threads: usize) -> String {
+    let (scheme, seed) = (scenario.scheme(), scenario.seed);
+    let on = if *backend == SIMULATOR { String::new() } else { format!(" --backend {}", backend.name) };
+    let command = match scenario.is_at_hand() {
+        true => format!(
+            "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}{on}",
+            scenario.origin()
+        ),
+        false => format!("anabranch run FILE --threads {threads}{on}, FILE being\n\n{}", scenario.to_toml()),
+    };
+    format!(
+        "scenario {} (hash {:016x}), load balancer {scheme}, seed {seed}, threads {threads}, version {VERSION} ({COMMIT})\n  \
+         to see it again: {command}",
+        scenario.name,
+        scenario.hash(),
+    )
+}
+
 fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: backend::RunError) -> RunError {
     match error {
         backend::RunError::Refused(refusal) => RunError::Scenario(scenario.refused(&refusal, backend)),
         backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         backend::RunError::Interrupted => RunError::Interrupted,
         backend::RunError::Invariant(_) | backend::RunError::EndedEarly(_) | backend::RunError::Failed(_) => {
-            let (scheme, seed) = (scenario.scheme(), scenario.seed);
-            let on = if *backend == SIMULATOR { String::new() } else { format!(" --backend {}", backend.name) };
-            let again = match scenario.is_at_hand() {
-                true => format!(
-                    "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}{on}",
-                    scenario.origin()
-                ),
-                false => format!("anabranch run FILE --threads {threads}{on}, FILE being\n\n{}", scenario.to_toml()),
-            };
-            RunError::Broken(format!(
-                "{error}\n  scenario {} (hash {:016x}), load balancer {scheme}, seed {seed}, threads {threads}, version {VERSION} ({COMMIT})\n  \
-                 to see it again: {again}",
-                scenario.name,
-                scenario.hash(),
-            ))
+            RunError::Broken(format!("{error}\n  {}", again(scenario, backend, threads)))
         }
     }
 }

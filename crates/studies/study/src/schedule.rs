@@ -7,6 +7,7 @@ use anabranch_backend::Progress;
 use anabranch_scenario::{Memory, resident};
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -139,9 +140,10 @@ impl Scheduler<'_> {
 
     fn worker(&self) {
         while let Some((job, threads)) = self.next() {
-            let step = self
-                .work
-                .attempt(job, threads, &mut |progress| self.observer.progress(job, progress) && self.may_go_on(job));
+            let mut progress = |progress: &Progress| self.observer.progress(job, progress) && self.may_go_on(job);
+            let attempt = catch_unwind(AssertUnwindSafe(|| self.work.attempt(job, threads, &mut progress)));
+            // Others wait for this thread's.
+            let step = attempt.as_ref().map_or(Step::Stop, |step| *step);
             let mut state = self.lock();
             let place = state.active.iter().position(|active| active.job == job).expect("it is under way");
             self.measure(&mut state);
@@ -155,6 +157,9 @@ impl Scheduler<'_> {
             }
             drop(state);
             self.changed.notify_all();
+            if let Err(panic) = attempt {
+                resume_unwind(panic);
+            }
             if step == Step::Done {
                 self.observer.finished(job);
             }
@@ -287,6 +292,33 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..jobs).collect::<Vec<_>>());
             assert!(work.max_at_once.load(SeqCst) <= threads, "{jobs} runs on {threads} threads");
+        }
+    }
+
+    /// The run of job 2 panics.
+    struct Panics(AtomicUsize);
+
+    impl Work for Panics {
+        fn attempt(&self, job: usize, _: usize, _: &mut dyn FnMut(&Progress) -> bool) -> Step {
+            assert!(job != 2, "job 2");
+            self.0.fetch_add(1, SeqCst);
+            Step::Done
+        }
+        fn max_threads(&self, _: usize) -> usize {
+            1
+        }
+    }
+
+    /// It reaches the caller, and no thread waits for the one that is gone.
+    #[test]
+    fn a_panic_ends_all_threads() {
+        for threads in 1..=3 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let all = catch_unwind(|| work_off(&Panics(AtomicUsize::new(0)), 0..8, threads, &Silent));
+                sender.send(all.is_err()).unwrap();
+            });
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(true), "{threads} threads");
         }
     }
 
