@@ -1,7 +1,7 @@
 //! Columns, keys and metrics of results with their meanings, for `explain`.
 
 use crate::{Comparison, METRICS};
-use anabranch_results::{ColumnKind, Summary, TABLES};
+use anabranch_results::{Column, ColumnKind, Summary, TABLES, Table};
 
 /// A column, key or metric of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +25,23 @@ pub fn terms() -> Vec<Term> {
     let metric = METRICS.iter().map(|metric| term(metric.name, METRIC, metric.unit, metric.title));
     let column = TABLES.iter().flat_map(|table| {
         let place = format!("column of {0}.csv and {0}.parquet", table.name);
-        // Those that all schemes share are in docs/reference/results.md.
-        let own = table.columns.iter().filter(|column| !table.is_scheme() || column.kind == ColumnKind::Real);
+        let own = table.columns.iter().filter(|column| !is_shared(table, column));
         own.map(move |column| term(column.name, &place, column.unit, column.meaning))
+    });
+    // Those that the tables of all schemes share, once.
+    let shared = TABLES.iter().find(|table| table.is_scheme()).into_iter().flat_map(|table| {
+        let place = "column of scheme_NAME.csv and scheme_NAME.parquet";
+        let shared = table.columns.iter().filter(move |column| is_shared(table, column));
+        shared.map(move |column| term(column.name, place, column.unit, column.meaning))
     });
     let entries = [("column of comparison.csv", Comparison::columns()), ("key of summary.json", Summary::keys())];
     let entry = entries.into_iter().flat_map(|(place, entries)| {
         let own = move |entry: anabranch_results::ColumnEntry| term(&entry.name, place, &entry.unit, &entry.meaning);
         entries.into_iter().map(own)
     });
-    metric.chain(column).chain(entry).collect()
+    metric.chain(column).chain(shared).chain(entry).collect()
+}
+
+fn is_shared(table: &Table, column: &Column) -> bool {
+    table.is_scheme() && column.kind != ColumnKind::Real
 }

@@ -137,6 +137,15 @@ mod tests {
         assert!(text("slowdown_p99").contains(METRIC));
         assert!(text("p_holm").contains("comparison.csv"));
         assert!(text("flows.finished").contains("summary.json"));
+        // Every column of every table, those of calls of schemes too.
+        for (table, column) in anabranch_results::TABLES.iter().flat_map(|t| t.columns.iter().map(move |c| (t, c))) {
+            assert!(
+                text(column.name).contains(column.meaning.split(' ').next().unwrap()),
+                "{}: {}",
+                table.name,
+                column.name
+            );
+        }
         for key in ["link_rate", "topology.link_rate", "load_balancer.prime.p_ecn"] {
             assert_eq!(text(key).lines().next(), Some(key));
         }

@@ -192,8 +192,13 @@ impl SchemeCapabilities for HopperParameters {
             Granularity::Chunk => ["kappa", "delay", "hold_beyond"],
             Granularity::Packet => ["chunk", "outstanding", "probe_wait"],
         };
-        let of_packets = (self.probe == HopperProbe::Data).then_some(("probe_size", "probe = \"data\""));
-        keys.map(|key| (key, self.granularity.setting())).into_iter().chain(of_packets).collect()
+        let others = [
+            (self.probe == HopperProbe::Data, ("probe_size", "probe = \"data\"")),
+            (self.ports == HopperPorts::Profiled, ("values", "ports = \"profiled\"")),
+            (self.delay == HopperDelay::Continue, ("hold_beyond", "delay = \"continue\"")),
+        ];
+        let others = others.into_iter().filter_map(|(is_set, pair)| is_set.then_some(pair));
+        keys.map(|key| (key, self.granularity.setting())).into_iter().chain(others).collect()
     }
 
     fn probe_payload(&self) -> Option<u32> {

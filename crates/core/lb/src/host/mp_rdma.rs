@@ -54,6 +54,10 @@ impl SchemeCapabilities for MpRdmaParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
     }
+
+    fn own_control(&self) -> Option<&'static str> {
+        Some("dctcp")
+    }
 }
 
 #[derive(Debug)]

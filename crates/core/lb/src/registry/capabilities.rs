@@ -119,6 +119,11 @@ pub trait SchemeCapabilities {
         vec![]
     }
 
+    /// Returns the congestion control that is a host scheme's window; `None`: any will do.
+    fn own_control(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the queue pairs that a host scheme opens per flow, apart from probes.
     fn queue_pairs(&self) -> u32 {
         1

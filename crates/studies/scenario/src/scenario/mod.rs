@@ -365,7 +365,19 @@ impl Scenario {
         let schemes = self.load_balancers.warnings(&used);
         let idle = self.transport.idle_keys().into_iter();
         let idle = idle.map(|(key, needed)| format!("[transport]: `{key}` has no effect without {needed}"));
-        fabric.chain(idle).chain(schemes).chain(workload::warnings(&self.workloads)).collect()
+        let control = self.transport.control().name;
+        let is_used = |own: &str| {
+            let mut named = self.workloads.iter().map(|workload| workload.common.congestion_control.as_deref());
+            own == control || named.any(|name| name == Some(own))
+        };
+        let foreign = used.iter().filter_map(|balancer| {
+            let own = balancer.host.capabilities().own_control().filter(|own| !is_used(own))?;
+            let scheme = balancer.host.name();
+            Some(format!(
+                "load balancer `{scheme}` runs without its own window: transport.congestion_control is \"{control}\", not \"{own}\" (`anabranch explain {scheme}`)"
+            ))
+        });
+        fabric.chain(idle).chain(schemes).chain(foreign).chain(workload::warnings(&self.workloads)).collect()
     }
 
     /// Returns the load balancers in use, the scenario's own first.

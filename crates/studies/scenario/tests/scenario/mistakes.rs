@@ -146,6 +146,12 @@ fn keys_without_effect_are_named() {
     assert_eq!(warnings(&["load_balancer.hopper.kappa=2"]), "");
     let chunks = warnings(&["load_balancer.hopper.kappa=2", "load_balancer.hopper.granularity=chunk"]);
     assert_eq!(chunks, "[load_balancer.hopper]: `kappa` has no effect with granularity = \"chunk\"");
+    for (key, why) in [("values=4", "ports=profiled"), ("hold_beyond=20", "delay=continue")] {
+        let found =
+            warnings(&[key, why].map(|set| format!("load_balancer.hopper.{set}")).each_ref().map(String::as_str));
+        let (key, (name, value)) = (key.split_once('=').unwrap().0, why.split_once('=').unwrap());
+        assert_eq!(found, format!("[load_balancer.hopper]: `{key}` has no effect with {name} = \"{value}\""));
+    }
     let static_t = ["load_balancer.scheme=hf2t", "load_balancer.hf2t.dynamic=false", "load_balancer.hf2t.l_target=4kB"];
     assert!(warnings(&static_t).contains("`l_target` has no effect with dynamic = false"));
     let marks = warnings(&[
@@ -162,6 +168,9 @@ fn keys_without_effect_are_named() {
         "[transport]: `rto_linear` has no effect without rto_rule = \"doubling\""
     );
     assert_eq!(uet(&["transport.rto_linear=3", "transport.rto_rule=doubling"]), "");
+    let window = uet(&["load_balancer.scheme=mp-rdma"]);
+    assert!(window.contains("`mp-rdma` runs without its own window") && window.contains("\"dctcp\""), "{window}");
+    assert_eq!(uet(&["load_balancer.scheme=mp-rdma", "transport.congestion_control=dctcp"]), "");
     let lists = uet(&["fabric.queue_limit=2bdp", "fabric.queue_limit_by_tier=[\"3bdp\"]"]);
     assert_eq!(lists, "[fabric]: `queue_limit` has no effect with queue_limit_by_tier");
     let unread = uet(&["fabric.csig=delay"]);
