@@ -28,30 +28,19 @@ pub use watched::{Capture, CapturedPacket, PacketKind, SchemeRow, TraceEvent, Tr
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
+anabranch_settings::worded! {
 /// Final state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowStatus {
     /// All bytes received, last acknowledgement back at the sender.
-    Finished,
+    Finished = "finished",
     /// All bytes received; the sender still waits for the last acknowledgement.
-    Received,
+    Received = "received",
     /// Started, not all bytes received.
-    Unfinished,
+    Unfinished = "unfinished",
     /// Never started: its trigger never fired, or the run ended before its start.
-    NotStarted,
+    NotStarted = "not-started",
 }
-
-impl FlowStatus {
-    /// Returns the word in `flows.csv`.
-    #[inline]
-    pub fn word(self) -> &'static str {
-        match self {
-            FlowStatus::Finished => "finished",
-            FlowStatus::Received => "received",
-            FlowStatus::Unfinished => "unfinished",
-            FlowStatus::NotStarted => "not-started",
-        }
-    }
 }
 
 /// One flow's outcome. Times count from the start of the run.
@@ -96,7 +85,7 @@ pub struct FlowRow {
 }
 
 /// Results that only a run of real packets has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OnWire {
     /// Datapath that carried them.
     pub datapath: String,

@@ -3,100 +3,68 @@
 use anabranch_lb::{Call, CallEvent};
 use anabranch_units::Time;
 
+anabranch_settings::worded! {
 /// Kind of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketKind {
     /// Payload.
-    Data,
+    #[default]
+    Data = "data",
     /// Header of a trimmed data packet.
-    Header,
+    Header = "header",
     /// Acknowledgement.
-    Ack,
+    Ack = "ack",
     /// Negative acknowledgement.
-    Nack,
+    Nack = "nack",
     /// Probe of a host scheme for the round trip of a path.
-    Probe,
+    Probe = "probe",
     /// Reply to a probe.
-    ProbeReply,
+    ProbeReply = "probe-reply",
     /// Control packet from the last switch of a flow to its first, between their schemes.
-    SwitchControl,
+    SwitchControl = "switch-control",
     /// Credit of a receiver (RCCC).
-    Grant,
+    Grant = "grant",
     /// PFC frame: pause or resume.
-    Pause,
+    Pause = "pause",
+}
 }
 
-impl PacketKind {
-    /// Returns the word in `trace.csv`.
-    pub fn word(self) -> &'static str {
-        match self {
-            PacketKind::Data => "data",
-            PacketKind::Header => "header",
-            PacketKind::Ack => "ack",
-            PacketKind::Nack => "nack",
-            PacketKind::Probe => "probe",
-            PacketKind::ProbeReply => "probe-reply",
-            PacketKind::SwitchControl => "switch-control",
-            PacketKind::Grant => "grant",
-            PacketKind::Pause => "pause",
-        }
-    }
-}
-
+anabranch_settings::worded! {
 /// Event of a packet; the variants are in the order in which they occur to one packet at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TraceEvent {
     /// The packet is the first of its flow with another path tag than the data packet before it.
-    PathChange,
+    PathChange = "path-change",
     /// It was marked at this port.
-    Mark,
+    Mark = "mark",
     /// Its queue was full and it was trimmed to its header.
-    Trim,
+    Trim = "trim",
     /// Its transmission began at the NIC of its source host.
-    Send,
+    Send = "send",
     /// Its transmission began at a switch.
-    Hop,
+    #[default]
+    Hop = "hop",
     /// It reached its host.
-    Receive,
+    Receive = "receive",
     /// Its queue or its switch's buffer was full and it was dropped.
-    Drop,
+    Drop = "drop",
     /// It was lost on a link that is down or loses packets.
-    Loss,
+    Loss = "loss",
     /// Its switch had no route and dropped it.
-    NoRoute,
+    NoRoute = "no-way",
     /// No packet's: the entropy value `tag` became good.
-    ValueGood,
+    ValueGood = "value-good",
     /// It is skipped for congestion.
-    ValueSkipped,
+    ValueSkipped = "value-skipped",
     /// It was withdrawn after a loss.
-    ValueWithdrawn,
+    ValueWithdrawn = "value-withdrawn",
     /// A controller denied it.
-    ValueDenied,
+    ValueDenied = "value-denied",
 }
-
-impl TraceEvent {
-    /// Returns the word in `trace.csv`.
-    pub fn word(self) -> &'static str {
-        match self {
-            TraceEvent::PathChange => "path-change",
-            TraceEvent::Mark => "mark",
-            TraceEvent::Trim => "trim",
-            TraceEvent::Send => "send",
-            TraceEvent::Hop => "hop",
-            TraceEvent::Receive => "receive",
-            TraceEvent::Drop => "drop",
-            TraceEvent::Loss => "loss",
-            TraceEvent::NoRoute => "no-way",
-            TraceEvent::ValueGood => "value-good",
-            TraceEvent::ValueSkipped => "value-skipped",
-            TraceEvent::ValueWithdrawn => "value-withdrawn",
-            TraceEvent::ValueDenied => "value-denied",
-        }
-    }
 }
 
 /// An event of a packet of a traced flow. Rows are sorted by their fields in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceRow {
     /// Time of the event.
     pub time: Time,

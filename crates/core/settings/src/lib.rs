@@ -13,6 +13,8 @@ mod registry;
 mod setting;
 mod value_schema;
 mod within;
+#[macro_use]
+mod worded;
 
 pub use external::{Addition, External, ExternalParameters, INTERFACE, undocumented};
 pub use nearest::{nearest, nearest_few};
@@ -42,26 +44,17 @@ pub struct Parameter {
     pub level: Level,
 }
 
+worded! {
 /// Readers for whom a parameter is meant. All of them may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Users of a simulation: size, traffic, load, what to measure.
-    User,
+    User = "user",
     /// Experts: constants of an algorithm, a model or a datapath.
-    Expert,
+    Expert = "expert",
     /// Replications of a paper: another reading of its text, or of its artifact.
-    Reading,
+    Reading = "reading",
 }
-
-impl Level {
-    /// Returns its name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Level::User => "user",
-            Level::Expert => "expert",
-            Level::Reading => "reading",
-        }
-    }
 }
 
 /// Reason for which a parameter could not be set.

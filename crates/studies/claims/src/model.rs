@@ -24,7 +24,7 @@ impl Filter {
     }
 }
 
-anabranch_statistics::worded! {
+anabranch_settings::worded! {
     /// Scale of the studies.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Scale {

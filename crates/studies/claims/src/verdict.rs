@@ -3,7 +3,7 @@
 use super::Published;
 use anabranch_statistics::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
-anabranch_statistics::worded! {
+anabranch_settings::worded! {
     /// Verdict on a claim.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Verdict {

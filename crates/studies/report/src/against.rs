@@ -6,7 +6,7 @@ use anabranch_statistics::{PairedDifference, SIGNIFICANCE, holm};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-anabranch_statistics::worded! {
+anabranch_settings::worded! {
     /// Verdict on a metric of a scheme.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]

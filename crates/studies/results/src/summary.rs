@@ -13,7 +13,7 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-anabranch_statistics::worded! {
+anabranch_settings::worded! {
     /// Outcome of a run, the later the worse.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::Serialize;
 
-worded! {
+anabranch_settings::worded! {
     /// How a scheme was tested against the baseline, or why it was not.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]

@@ -2,8 +2,6 @@
 
 #[cfg(test)]
 mod coverage;
-#[macro_use]
-mod worded;
 pub mod family;
 pub mod intervals;
 pub mod medians;

@@ -13,7 +13,7 @@ use std::{
 /// Range of ratios within which two backends are alike.
 pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
 
-anabranch_statistics::worded! {
+anabranch_settings::worded! {
     /// Verdict on the ratio of two backends for a scheme: the first variant that applies.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
