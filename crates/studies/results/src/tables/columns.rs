@@ -7,6 +7,7 @@ use super::{
 use crate::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, GpuRow, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
+    UplinkCount,
 };
 use anabranch_settings::external::OfRegistries;
 use anabranch_units::Time;
@@ -24,21 +25,18 @@ fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
 /// Declares the columns of flows; those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
 macro_rules! flow_columns {
     ($($metric:ident: $how:ident, $unit:literal, $meaning:literal $(, fingerprint $place:literal)?;)*) => {
-        columns! {
-            flow_id: Integer, "", "number of the flow in the flow set", |c, at| integer(flow(c, at).flow_id.into());
-            src: Integer, "", "sending host", |c, at| integer(flow(c, at).src.into());
-            dst: Integer, "", "receiving host", |c, at| integer(flow(c, at).dst.into());
-            size_bytes: Integer, "bytes", "payload", |c, at| integer(flow(c, at).size_bytes);
-            start_ps: Integer optional, "ps", "start, from the start of the run; empty if it never started",
-                |c, at| picoseconds(flow(c, at).start);
+        columns! { flow =>
+            flow_id: Integer, "", "number of the flow in the flow set", .flow_id;
+            src: Integer, "", "sending host", .src;
+            dst: Integer, "", "receiving host", .dst;
+            size_bytes: Integer, "bytes", "payload", .size_bytes;
+            start_ps: Integer optional, "ps", "start, from the start of the run; empty if it never started", .start;
             fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty if incomplete",
-                |c, at| picoseconds(flow(c, at).fct_rx);
+                .fct_rx;
             fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty without one",
-                |c, at| picoseconds(flow(c, at).fct_ack);
-            ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network",
-                |c, at| integer(flow(c, at).ideal_rx.ps());
-            ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
-                |c, at| integer(flow(c, at).ideal_ack.ps());
+                .fct_ack;
+            ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network", .ideal_rx;
+            ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network", .ideal_ack;
             slowdown: Real optional, "", "completion time (of the kind fct_kind) over the ideal one",
                 |c, at| c.meta.slowdown(flow(c, at)).into();
             status: Text, "", "finished; received (all bytes received, last acknowledgement missing); unfinished; not-started",
@@ -83,7 +81,7 @@ macro_rules! flow_columns {
             dst_gpu: Integer optional, "", "receiving GPU; empty without [servers]",
                 |c, at| flow(c, at).gpus.map(|gpus| u64::from(gpus.1)).into();
             nic_wait_ps: Integer optional, "ps", "start to first packet sent, which fct_rx_ps leaves out; empty if none was sent",
-                |c, at| picoseconds(flow(c, at).nic_wait);
+                .nic_wait;
         }
     };
 }
@@ -100,30 +98,28 @@ fn wait_link<'r>(c: &Context<'r>, at: At) -> Value<'r> {
 
 const FLOWS: &[Column] = anabranch_outcome::flow_metrics!(flow_columns);
 
-const LINKS: &[Column] = columns! {
+const LINKS: &[Column] = columns! { link =>
     from: Text, "", "sending node", |c, at| text(&link(c, at).from);
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
     parallel: Integer, "", "number among parallel cables between these nodes, from 0; 1 is named leaf0->spine0#1",
-        |c, at| integer(link(c, at).parallel.into());
+        .parallel;
     tier: Text, "", "host, tier0-1 and so on, local, global", |c, at| text(&link(c, at).tier);
-    direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
-    rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| integer(link(c, at).rate_bps);
-    bytes: Integer, "bytes", "sent", |c, at| integer(link(c, at).bytes);
-    packets: Integer, "packets", "sent", |c, at| integer(link(c, at).packets);
-    utilisation: Real, "", "bytes sent until the end of the run over those that the rate of the link allowed: at most 1", |c, at| Value::Real(link(c, at).utilisation);
-    queue_mean_bytes: Real optional, "bytes", "waiting data, mean over time", |c, at| link(c, at).queue.mean_bytes.into();
-    queue_p99_bytes: Integer optional, "bytes", "waiting data, 99th percentile over time",
-        |c, at| link(c, at).queue.p99_bytes.into();
-    queue_max_bytes: Integer optional, "bytes", "waiting data, maximum", |c, at| link(c, at).queue.max_bytes.into();
-    queue_mean_packets: Real optional, "packets", "waiting data packets, mean over time",
-        |c, at| link(c, at).queue.mean_packets.into();
+    direction: Text, "", "up, down or flat", .direction;
+    rate_bps: Integer, "bit/s", "rate at the start of the run", .rate_bps;
+    bytes: Integer, "bytes", "sent", .bytes;
+    packets: Integer, "packets", "sent", .packets;
+    utilisation: Real, "", "bytes sent until the end of the run over those that the rate of the link allowed: at most 1", .utilisation;
+    queue_mean_bytes: Real optional, "bytes", "waiting data, mean over time", .queue.mean_bytes;
+    queue_p99_bytes: Integer optional, "bytes", "waiting data, 99th percentile over time", .queue.p99_bytes;
+    queue_max_bytes: Integer optional, "bytes", "waiting data, maximum", .queue.max_bytes;
+    queue_mean_packets: Real optional, "packets", "waiting data packets, mean over time", .queue.mean_packets;
     queue_p99_packets: Integer optional, "packets", "waiting data packets, 99th percentile over time",
-        |c, at| link(c, at).queue.p99_packets.into();
-    queue_max_packets: Integer optional, "packets", "waiting data packets, maximum", |c, at| link(c, at).queue.max_packets.into();
-    ecn_marks: Integer optional, "packets", "marked here", |c, at| link(c, at).ecn_marks.into();
-    trims: Integer optional, "packets", "data packets cut to their header here", |c, at| link(c, at).trims.into();
-    drops: Integer optional, "packets", "dropped in the queue or lost on the link", |c, at| link(c, at).drops.into();
-    pauses: Integer optional, "frames", "PFC pause frames received", |c, at| link(c, at).pauses.into();
+        .queue.p99_packets;
+    queue_max_packets: Integer optional, "packets", "waiting data packets, maximum", .queue.max_packets;
+    ecn_marks: Integer optional, "packets", "marked here", .ecn_marks;
+    trims: Integer optional, "packets", "data packets cut to their header here", .trims;
+    drops: Integer optional, "packets", "dropped in the queue or lost on the link", .drops;
+    pauses: Integer optional, "frames", "PFC pause frames received", .pauses;
     window_utilisation: Real optional, "",
         "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
         |c, at| c.result.window_utilisation(at.0).into();
@@ -131,6 +127,10 @@ const LINKS: &[Column] = columns! {
         |c, at| Value::Text(c.meta.faults_of(link(c, at), c.result.simulated).into());
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
+
+fn uplink<'r>(c: &Context<'r>, at: At) -> &'r UplinkCount {
+    &c.result.uplink_counts[at.0]
+}
 
 fn of_port<'r>(c: &Context<'r>, at: At) -> &'r PortSample {
     &c.result.series[at.0].samples[at.1]
@@ -144,87 +144,73 @@ fn of_scheme<'r>(c: &Context<'r>, at: At) -> &'r SchemeSample {
     &c.result.scheme_series[at.0].samples[at.1]
 }
 
-const SERIES: &[Column] = columns! {
+const SERIES: &[Column] = columns! { of_port =>
     from: Text, "", "sending node", |c, at| text(&c.result.series[at.0].from);
     to: Text, "", "receiving node", |c, at| text(&c.result.series[at.0].to);
-    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(of_port(c, at).time.ps());
-    queue_bytes: Integer, "bytes", "waiting data", |c, at| integer(of_port(c, at).queue_bytes);
-    queue_packets: Integer, "packets", "waiting data packets", |c, at| integer(of_port(c, at).queue_packets);
-    sent_bytes: Integer, "bytes", "sent so far", |c, at| integer(of_port(c, at).sent_bytes);
-    sent_packets: Integer, "packets", "sent so far", |c, at| integer(of_port(c, at).sent_packets);
-    ecn_marks: Integer, "packets", "marked here so far", |c, at| integer(of_port(c, at).ecn_marks);
-    trims: Integer, "packets", "data packets cut to their header here so far", |c, at| integer(of_port(c, at).trims);
-    drops: Integer, "packets", "dropped in the queue or lost on the link so far", |c, at| integer(of_port(c, at).drops);
-    pauses: Integer, "frames", "PFC pause frames received so far", |c, at| integer(of_port(c, at).pauses);
-    paused: Flag, "", "true if some of its data is paused", |c, at| Value::Flag(of_port(c, at).paused);
+    time_ps: Integer, "ps", "from the start of the run", .time;
+    queue_bytes: Integer, "bytes", "waiting data", .queue_bytes;
+    queue_packets: Integer, "packets", "waiting data packets", .queue_packets;
+    sent_bytes: Integer, "bytes", "sent so far", .sent_bytes;
+    sent_packets: Integer, "packets", "sent so far", .sent_packets;
+    ecn_marks: Integer, "packets", "marked here so far", .ecn_marks;
+    trims: Integer, "packets", "data packets cut to their header here so far", .trims;
+    drops: Integer, "packets", "dropped in the queue or lost on the link so far", .drops;
+    pauses: Integer, "frames", "PFC pause frames received so far", .pauses;
+    paused: Flag, "", "true if some of its data is paused", .paused;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
-const SERIES_FLOWS: &[Column] = columns! {
+const SERIES_FLOWS: &[Column] = columns! { of_flow =>
     flow_id: Integer, "", "number of the flow", |c, at| integer(c.result.flow_series[at.0].flow_id.into());
     time_ps: Integer, "ps", "from the start of the run; the last row of a flow is that of its last acknowledgement",
-        |c, at| integer(of_flow(c, at).time.ps());
-    sent_packets: Integer, "packets", "data packets sent so far, retransmissions included",
-        |c, at| integer(of_flow(c, at).sent_packets);
-    received_bytes: Integer, "bytes", "payload received so far, each byte counted once",
-        |c, at| integer(of_flow(c, at).received_bytes);
+        .time;
+    sent_packets: Integer, "packets", "data packets sent so far, retransmissions included", .sent_packets;
+    received_bytes: Integer, "bytes", "payload received so far, each byte counted once", .received_bytes;
     in_flight_bytes: Integer, "bytes", "neither acknowledged nor lost (uet: on the wire, roce: payload)",
-        |c, at| integer(of_flow(c, at).in_flight_bytes);
+        .in_flight_bytes;
     window_bytes: Integer optional, "bytes", "window of the congestion control, in the same unit; empty without one",
-        |c, at| of_flow(c, at).window_bytes.into();
-    rate_bps: Integer optional, "bit/s", "rate of the congestion control; empty without pacing",
-        |c, at| of_flow(c, at).rate_bps.into();
-    retransmitted_packets: Integer, "packets", "data packets retransmitted so far",
-        |c, at| integer(of_flow(c, at).retransmitted_packets);
-    out_of_order_packets: Integer, "packets", "arrivals out of order so far",
-        |c, at| integer(of_flow(c, at).out_of_order_packets);
-    marked_acks: Integer, "packets", "acknowledgements with a congestion mark received so far",
-        |c, at| integer(of_flow(c, at).marked_acks);
-    trim_notices: Integer, "packets", "notices of trimmed packets received so far",
-        |c, at| integer(of_flow(c, at).trim_notices);
-    path_tag: Integer optional, "", "path tag of the last packet sent; empty before the first",
-        |c, at| of_flow(c, at).path_tag.map(u64::from).into();
-    path_switches: Integer, "packets", "sent so far with another path tag than the packet before",
-        |c, at| integer(of_flow(c, at).path_switches);
-    paths: Integer, "", "different path tags since the row before", |c, at| integer(of_flow(c, at).paths);
+        .window_bytes;
+    rate_bps: Integer optional, "bit/s", "rate of the congestion control; empty without pacing", .rate_bps;
+    retransmitted_packets: Integer, "packets", "data packets retransmitted so far", .retransmitted_packets;
+    out_of_order_packets: Integer, "packets", "arrivals out of order so far", .out_of_order_packets;
+    marked_acks: Integer, "packets", "acknowledgements with a congestion mark received so far", .marked_acks;
+    trim_notices: Integer, "packets", "notices of trimmed packets received so far", .trim_notices;
+    path_tag: Integer optional, "", "path tag of the last packet sent; empty before the first", .path_tag;
+    path_switches: Integer, "packets", "sent so far with another path tag than the packet before", .path_switches;
+    paths: Integer, "", "different path tags since the row before", .paths;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
-const SERIES_SCHEME: &[Column] = columns! {
+const SERIES_SCHEME: &[Column] = columns! { of_scheme =>
     scheme: Text, "", "load balancer",
         |c, at| name(&c.meta.load_balancers, c.result.scheme_series[at.0].load_balancer.into());
-    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(of_scheme(c, at).time.ps());
-    open_flows: Integer, "flows", "started, and waiting for acknowledgements", |c, at| integer(of_scheme(c, at).open_flows);
-    finished_flows: Integer, "flows", "with all acknowledgements so far", |c, at| integer(of_scheme(c, at).finished_flows);
-    in_flight_bytes: Integer, "bytes", "in flight, all open flows together",
-        |c, at| integer(of_scheme(c, at).in_flight_bytes);
-    window_bytes: Integer, "bytes", "windows of all open flows together", |c, at| integer(of_scheme(c, at).window_bytes);
-    retransmitted_packets: Integer, "packets", "data packets retransmitted so far",
-        |c, at| integer(of_scheme(c, at).retransmitted_packets);
+    time_ps: Integer, "ps", "from the start of the run", .time;
+    open_flows: Integer, "flows", "started, and waiting for acknowledgements", .open_flows;
+    finished_flows: Integer, "flows", "with all acknowledgements so far", .finished_flows;
+    in_flight_bytes: Integer, "bytes", "in flight, all open flows together", .in_flight_bytes;
+    window_bytes: Integer, "bytes", "windows of all open flows together", .window_bytes;
+    retransmitted_packets: Integer, "packets", "data packets retransmitted so far", .retransmitted_packets;
     path_switches: Integer, "packets", "sent so far with another path tag than the flow's packet before",
-        |c, at| integer(of_scheme(c, at).path_switches);
-    flowlets: Integer, "flowlets", "seen by switches so far", |c, at| integer(of_scheme(c, at).flowlets);
-    created_flowlets: Integer, "flowlets", "made by hosts so far (HF2T)",
-        |c, at| integer(of_scheme(c, at).created_flowlets);
+        .path_switches;
+    flowlets: Integer, "flowlets", "seen by switches so far", .flowlets;
+    created_flowlets: Integer, "flowlets", "made by hosts so far (HF2T)", .created_flowlets;
     added_delay_ns: Integer, "ns", "total delay that hosts added to packets so far (HF2T)",
         |c, at| integer(of_scheme(c, at).added_delay.ps() / 1000);
-    reroutes: Integer, "", "flows moved by switches so far (ConWeave)", |c, at| integer(of_scheme(c, at).reroutes);
+    reroutes: Integer, "", "flows moved by switches so far (ConWeave)", .reroutes;
     reordered_packets: Integer, "packets", "that have waited in a reordering queue so far (ConWeave)",
-        |c, at| integer(of_scheme(c, at).reordered_packets);
+        .reordered_packets;
     uplink_imbalance: Real optional, "",
         "of all traffic since the row before: bytes over the busiest uplink of each switch over those of its mean uplink; 1 is even",
-        |c, at| of_scheme(c, at).uplink_imbalance.into();
+        .uplink_imbalance;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
-const UPLINKS: &[Column] = columns! {
-    flow_id: Integer, "", "number of the flow", |c, at| integer(c.result.uplink_counts[at.0].flow_id.into());
-    from: Text, "", "sending switch", |c, at| text(&c.result.uplink_counts[at.0].from);
-    to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
-    parallel: Integer, "", "number among parallel cables between these switches, from 0",
-        |c, at| integer(c.result.uplink_counts[at.0].parallel.into());
-    packets: Integer, "packets", "data packets of the flow on this link",
-        |c, at| integer(c.result.uplink_counts[at.0].packets);
+const UPLINKS: &[Column] = columns! { uplink =>
+    flow_id: Integer, "", "number of the flow", .flow_id;
+    from: Text, "", "sending switch", |c, at| text(&uplink(c, at).from);
+    to: Text, "", "receiving switch", |c, at| text(&uplink(c, at).to);
+    parallel: Integer, "", "number among parallel cables between these switches, from 0", .parallel;
+    packets: Integer, "packets", "data packets of the flow on this link", .packets;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
@@ -232,31 +218,29 @@ fn gpu<'r>(c: &Context<'r>, at: At) -> &'r GpuRow {
     &c.result.gpus[at.0]
 }
 
-const GPUS: &[Column] = columns! {
-    gpu: Integer, "", "number of the GPU", |c, at| integer(gpu(c, at).gpu.into());
-    server: Integer, "", "its server", |c, at| integer(gpu(c, at).server.into());
-    host: Integer, "", "its NIC: a host of the topology", |c, at| integer(gpu(c, at).host.into());
-    rate_bps: Integer, "bit/s", "rate of its port to the scale-up network, per direction", |c, at| integer(gpu(c, at).rate_bps);
-    sent_bytes: Integer, "bytes", "messages to send over scale-up, together", |c, at| integer(gpu(c, at).egress.bytes);
-    sent_messages: Integer, "", "their number", |c, at| integer(gpu(c, at).egress.messages);
-    sent_utilisation: Real, "", "share of the run in which it sent", |c, at| Value::Real(gpu(c, at).egress.utilisation);
+const GPUS: &[Column] = columns! { gpu =>
+    gpu: Integer, "", "number of the GPU", .gpu;
+    server: Integer, "", "its server", .server;
+    host: Integer, "", "its NIC: a host of the topology", .host;
+    rate_bps: Integer, "bit/s", "rate of its port to the scale-up network, per direction", .rate_bps;
+    sent_bytes: Integer, "bytes", "messages to send over scale-up, together", .egress.bytes;
+    sent_messages: Integer, "", "their number", .egress.messages;
+    sent_utilisation: Real, "", "share of the run in which it sent", .egress.utilisation;
     sent_wait_max_ps: Integer, "ps", "longest time for which a message waited for those before it",
-        |c, at| integer(gpu(c, at).egress.longest_wait.ps());
-    received_bytes: Integer, "bytes", "messages whose first byte has arrived over scale-up, together",
-        |c, at| integer(gpu(c, at).ingress.bytes);
-    received_messages: Integer, "", "their number", |c, at| integer(gpu(c, at).ingress.messages);
-    received_utilisation: Real, "", "share of the run in which it received",
-        |c, at| Value::Real(gpu(c, at).ingress.utilisation);
+        .egress.longest_wait;
+    received_bytes: Integer, "bytes", "messages whose first byte has arrived over scale-up, together", .ingress.bytes;
+    received_messages: Integer, "", "their number", .ingress.messages;
+    received_utilisation: Real, "", "share of the run in which it received", .ingress.utilisation;
     received_wait_max_ps: Integer, "ps", "longest time for which a message waited for those before it",
-        |c, at| integer(gpu(c, at).ingress.longest_wait.ps());
+        .ingress.longest_wait;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
-const OCCUPANCY: &[Column] = columns! {
+const OCCUPANCY: &[Column] = columns! { link =>
     from: Text, "", "sending node", |c, at| text(&link(c, at).from);
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
     tier: Text, "", "as in links", |c, at| text(&link(c, at).tier);
-    direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
+    direction: Text, "", "up, down or flat", .direction;
     queue_packets: Integer, "packets", "waiting data packets", |c, at| integer(link(c, at).queue.occupancy[at.1].0);
     time_ps: Integer, "ps", "time with this many waiting", |c, at| integer(link(c, at).queue.occupancy[at.1].1);
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
@@ -270,37 +254,33 @@ fn traced_link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
     &c.result.links[trace(c, at).link as usize]
 }
 
-const TRACE: &[Column] = columns! {
-    time_ps: Integer, "ps", "from the start of the run; of send and hop the beginning of the transmission",
-        |c, at| integer(trace(c, at).time.ps());
+const TRACE: &[Column] = columns! { trace =>
+    time_ps: Integer, "ps", "from the start of the run; of send and hop the beginning of the transmission", .time;
     event: Text, "",
         "path-change, mark, trim, send (by a NIC), hop (by a switch), receive (at a host), drop (queue or buffer full), \
          loss (on a faulty link), no-way (the switch had no route); value-good, -skipped, -withdrawn, -denied: state of the entropy \
          value `tag` at its sender (mrc)",
         |c, at| text(trace(c, at).event.word());
-    flow_id: Integer, "", "number of the flow", |c, at| integer(trace(c, at).flow_id.into());
+    flow_id: Integer, "", "number of the flow", .flow_id;
     psn: Integer optional, "", "packet sequence number; of a reply, that of the packet it acknowledges; empty for other packets",
-        |c, at| trace(c, at).psn.into();
+        .psn;
     packet: Text, "", "data, header (of a trimmed packet), ack, nack, probe, probe-reply, switch-control, grant (of credit)",
         |c, at| text(trace(c, at).packet.word());
-    tag: Integer, "", "path tag", |c, at| integer(trace(c, at).tag.into());
+    tag: Integer, "", "path tag", .tag;
     from: Text, "", "sending node of the link or port of the event", |c, at| text(&traced_link(c, at).from);
     to: Text, "", "receiving node of the link; empty for no-way", |c, at| match trace(c, at).event {
         TraceEvent::NoRoute => text(""),
         _ => text(&traced_link(c, at).to),
     };
-    joined_ps: Integer optional, "ps", "time it joined the port; empty at a NIC, on receive and no-way",
-        |c, at| picoseconds(trace(c, at).joined);
+    joined_ps: Integer optional, "ps", "time it joined the port; empty at a NIC, on receive and no-way", .joined;
     queue_bytes: Integer optional, "bytes",
         "waiting in its class (data) or as control when it joined, without the packet in transmission; of mark, the bytes that caused it",
-        |c, at| trace(c, at).queue_bytes.map(u64::from).into();
-    size_bytes: Integer, "bytes", "on the wire", |c, at| integer(trace(c, at).size_bytes.into());
-    acked_below: Integer optional, "", "of ack and nack: every PSN below it has arrived",
-        |c, at| trace(c, at).acked_below.into();
-    marked: Flag, "", "carries an ECN mark; of a reply: echoes one", |c, at| Value::Flag(trace(c, at).marked);
-    cnp: Flag, "", "of ack and nack: carries a congestion notification (roce)",
-        |c, at| Value::Flag(trace(c, at).notification);
-    retransmission: Flag, "", "was sent before", |c, at| Value::Flag(trace(c, at).retransmission);
+        .queue_bytes;
+    size_bytes: Integer, "bytes", "on the wire", .size_bytes;
+    acked_below: Integer optional, "", "of ack and nack: every PSN below it has arrived", .acked_below;
+    marked: Flag, "", "carries an ECN mark; of a reply: echoes one", .marked;
+    cnp: Flag, "", "of ack and nack: carries a congestion notification (roce)", .notification;
+    retransmission: Flag, "", "was sent before", .retransmission;
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
@@ -312,104 +292,60 @@ fn nested(parts: impl Iterator<Item = usize>) -> Vec<At> {
     parts.enumerate().flat_map(|(row, number)| (0..number).map(move |part| (row, part))).collect()
 }
 
-fn occupancy_rows(result: &RunResult) -> Vec<At> {
-    nested(result.links.iter().map(|link| link.queue.occupancy.len()))
-}
-
 /// All tables of a run.
 pub static TABLES: OfRegistries<Vec<Table>> =
     OfRegistries::new(|| FIXED.iter().copied().chain(schemes::tables()).collect());
 
+const fn table(
+    name: &'static str,
+    meaning: &'static str,
+    columns: &'static [Column],
+    rows: fn(&Table, &RunResult) -> Vec<At>,
+) -> Table {
+    Table { name, meaning, always: false, columns, rows }
+}
+
 const FIXED: &[Table] = &[
+    Table { always: true, ..table("flows", "a row per flow", FLOWS, |_, result| plain(result.flows.len())) },
+    table("jobs", "a row per job, group and repetition", JOBS, |_, result| plain(result.jobs.groups.len())),
+    table("job_ranks", "a row per job, group, repetition and rank", JOB_RANKS, |_, result| {
+        plain(result.jobs.ranks.len())
+    }),
+    table("job_steps", "a row per job, group, repetition and step", JOB_STEPS, |_, result| {
+        plain(result.jobs.steps.len())
+    }),
+    table("job_flows", "a row per flow of a job: its place in the job", JOB_FLOWS, |_, result| {
+        plain(result.jobs.flows.len())
+    }),
     Table {
-        name: "flows",
-        meaning: "a row per flow",
         always: true,
-        columns: FLOWS,
-        rows: |_, result| plain(result.flows.len()),
+        ..table("links", "a row per directed link, with the queue of the port that feeds it", LINKS, |_, result| {
+            plain(result.links.len())
+        })
     },
-    Table {
-        name: "jobs",
-        meaning: "a row per job, group and repetition",
-        always: false,
-        columns: JOBS,
-        rows: |_, result| plain(result.jobs.groups.len()),
-    },
-    Table {
-        name: "job_ranks",
-        meaning: "a row per job, group, repetition and rank",
-        always: false,
-        columns: JOB_RANKS,
-        rows: |_, result| plain(result.jobs.ranks.len()),
-    },
-    Table {
-        name: "job_steps",
-        meaning: "a row per job, group, repetition and step",
-        always: false,
-        columns: JOB_STEPS,
-        rows: |_, result| plain(result.jobs.steps.len()),
-    },
-    Table {
-        name: "job_flows",
-        meaning: "a row per flow of a job: its place in the job",
-        always: false,
-        columns: JOB_FLOWS,
-        rows: |_, result| plain(result.jobs.flows.len()),
-    },
-    Table {
-        name: "links",
-        meaning: "a row per directed link, with the queue of the port that feeds it",
-        always: true,
-        columns: LINKS,
-        rows: |_, result| plain(result.links.len()),
-    },
-    Table {
-        name: "series",
-        meaning: "a row per port and sampling time",
-        always: false,
-        columns: SERIES,
-        rows: |_, result| nested(result.series.iter().map(|port| port.samples.len())),
-    },
-    Table {
-        name: "series_flows",
-        meaning: "a row per flow and sampling time while it is open, and one when it is done",
-        always: false,
-        columns: SERIES_FLOWS,
-        rows: |_, result| nested(result.flow_series.iter().map(|flow| flow.samples.len())),
-    },
-    Table {
-        name: "series_scheme",
-        meaning: "a row per load balancer and sampling time",
-        always: false,
-        columns: SERIES_SCHEME,
-        rows: |_, result| nested(result.scheme_series.iter().map(|scheme| scheme.samples.len())),
-    },
-    Table {
-        name: "uplinks",
-        meaning: "a row per flow and uplink it used",
-        always: false,
-        columns: UPLINKS,
-        rows: |_, result| plain(result.uplink_counts.len()),
-    },
-    Table {
-        name: "gpus",
-        meaning: "a row per GPU of the servers, with its port to the scale-up network",
-        always: false,
-        columns: GPUS,
-        rows: |_, result| plain(result.gpus.len()),
-    },
-    Table {
-        name: "occupancy",
-        meaning: "a row per port and number of waiting packets",
-        always: false,
-        columns: OCCUPANCY,
-        rows: |_, result| occupancy_rows(result),
-    },
-    Table {
-        name: "trace",
-        meaning: "a row per thing that happened to a packet of a traced flow, by time, flow and PSN",
-        always: false,
-        columns: TRACE,
-        rows: |_, result| plain(result.watched.trace.len()),
-    },
+    table("series", "a row per port and sampling time", SERIES, |_, result| {
+        nested(result.series.iter().map(|port| port.samples.len()))
+    }),
+    table(
+        "series_flows",
+        "a row per flow and sampling time while it is open, and one when it is done",
+        SERIES_FLOWS,
+        |_, result| nested(result.flow_series.iter().map(|flow| flow.samples.len())),
+    ),
+    table("series_scheme", "a row per load balancer and sampling time", SERIES_SCHEME, |_, result| {
+        nested(result.scheme_series.iter().map(|scheme| scheme.samples.len()))
+    }),
+    table("uplinks", "a row per flow and uplink it used", UPLINKS, |_, result| plain(result.uplink_counts.len())),
+    table("gpus", "a row per GPU of the servers, with its port to the scale-up network", GPUS, |_, result| {
+        plain(result.gpus.len())
+    }),
+    table("occupancy", "a row per port and number of waiting packets", OCCUPANCY, |_, result| {
+        nested(result.links.iter().map(|link| link.queue.occupancy.len()))
+    }),
+    table(
+        "trace",
+        "a row per thing that happened to a packet of a traced flow, by time, flow and PSN",
+        TRACE,
+        |_, result| plain(result.watched.trace.len()),
+    ),
 ];

@@ -24,19 +24,26 @@ pub(crate) fn picoseconds(time: Option<Time>) -> Value<'static> {
     time.map(Time::ps).into()
 }
 
-/// Declares columns: `name: kind [optional], unit, meaning, getter;` each.
+/// Declares columns: `name: kind [optional], unit, meaning, cell;` each. A cell is a function, or the `.field` of what
+/// `row` returns.
 macro_rules! columns {
-    ($($name:ident: $kind:ident $($optional:ident)?, $unit:literal, $meaning:literal, $get:expr;)*) => {
+    ($row:ident => $($name:ident: $kind:ident $($optional:ident)?, $unit:literal, $meaning:literal,
+        $(. $field:ident $(. $part:ident)?)? $($cell:expr)?;)*
+    ) => {
         &[$($crate::tables::Column {
             name: stringify!($name),
             unit: $unit,
             meaning: $meaning,
             kind: $crate::tables::ColumnKind::$kind,
             optional: false $(|| { stringify!($optional); true })?,
-            get: $get,
-            fill: |c, rows, to| $crate::tables::filling::fill($get, c, rows, to),
+            get: columns!(@cell $row $(. $field $(. $part)?)? $($cell)?),
+            fill: |c, rows, to| {
+                $crate::tables::filling::fill(columns!(@cell $row $(. $field $(. $part)?)? $($cell)?), c, rows, to)
+            },
         },)*]
     };
+    (@cell $row:ident . $($field:ident).+) => { |c, at| $row(c, at).$($field).+.into() };
+    (@cell $row:ident $cell:expr) => { $cell };
 }
 pub(crate) use columns;
 

@@ -25,7 +25,8 @@ pub use parquet::write_parquet;
 pub use text::{csv_bytes, write_csv};
 
 use crate::RunMeta;
-use anabranch_outcome::RunResult;
+use anabranch_outcome::{CompactNumber, CompactTime, RunResult};
+use anabranch_units::Time;
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,15 +68,34 @@ pub enum Value<'r> {
     Empty,
 }
 
-impl From<Option<u64>> for Value<'_> {
-    fn from(value: Option<u64>) -> Self {
-        value.map_or(Value::Empty, Value::Integer)
-    }
+/// Declares values of cells: the type, and what becomes of it.
+macro_rules! values {
+    ($($of:ty: $value:ident => $cell:expr;)*) => {
+        $(impl<'r> From<$of> for Value<'r> {
+            #[inline]
+            fn from($value: $of) -> Self {
+                $cell
+            }
+        })*
+    };
 }
 
-impl From<Option<f64>> for Value<'_> {
-    fn from(value: Option<f64>) -> Self {
-        value.map_or(Value::Empty, Value::Real)
+values! {
+    u64: value => Value::Integer(value);
+    u32: value => Value::Integer(value.into());
+    u16: value => Value::Integer(value.into());
+    Time: time => Value::Integer(time.ps());
+    f64: value => Value::Real(value);
+    bool: value => Value::Flag(value);
+    &'r str: text => Value::Text(Cow::Borrowed(text));
+    CompactTime: time => time.get().into();
+    CompactNumber: number => number.get().into();
+}
+
+impl<'r, T: Into<Value<'r>>> From<Option<T>> for Value<'r> {
+    #[inline]
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Empty, T::into)
     }
 }
 

@@ -70,10 +70,7 @@ impl Frame {
             Some(declared) if parquet.exists() => {
                 read_parquet(&parquet, declared, columns, false, &mut part).map(|_| true)
             }
-            _ => match Frame::read(dir, table, columns)? {
-                Some(mut frame) => part(&mut frame).map(|()| true),
-                None => Ok(false),
-            },
+            _ => Frame::read(dir, table, columns)?.map_or(Ok(false), |mut frame| part(&mut frame).map(|()| true)),
         }
     }
 

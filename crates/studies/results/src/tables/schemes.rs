@@ -30,14 +30,14 @@ fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
 }
 
 /// Columns before those of the state: with the flows, which the scenario has, all that a scheme receives and returns.
-const CALLS: &[Column] = columns! {
+const CALLS: &[Column] = columns! { call =>
     time_ps: Integer, "ps", "from the start of the run", |c, at| integer(call(c, at).at().ps());
     event: Text, "",
         "choice: send, send-ack-request (at once, and the flow waits for it), hold (until `until_ps`), wait (for an ACK), probe; of a \
          switch: forward. What the scheme is told: open, ack, signal (CSIG, before its ack), trimmed, trimmed-last-hop, gap (a later packet came), refused (no memory), \
          timeout, paths (dead ones changed), ports, reply, probe-lost (-resume: a held flow goes on), close; no-probe: asked at its timer",
         |c, at| text(call(c, at).word());
-    flow_id: Integer, "", "number of the flow", |c, at| integer(call(c, at).flow.into());
+    flow_id: Integer, "", "number of the flow", .flow;
     psn: Integer optional, "", "packet sequence number; of ack, that of the packet it acknowledges", |c, at| call(c, at).psn().into();
     tag: Integer optional, "", "path tag chosen, or reported on", |c, at| call(c, at).tag().map(u64::from).into();
     from: Text, "", "node of the scheme", |c, at| text(&link(c, at).from);
