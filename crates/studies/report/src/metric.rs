@@ -66,20 +66,13 @@ impl PartialEq for Metric {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct MetricError {
     pub message: String,
     /// Most similar valid name.
     pub nearest: Option<String>,
 }
-
-impl fmt::Display for MetricError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for MetricError {}
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -293,10 +286,7 @@ impl Metric {
             Kind::Column { column, of } => {
                 let place = FLOW_COLUMNS.iter().position(|name| name == column)?;
                 let values = run.sorted(Pick::Column(place), workload, bin);
-                match of {
-                    None => (!values.is_empty()).then(|| values.iter().sum()),
-                    Some(of) => take(&values, *of),
-                }
+                of.map_or_else(|| (!values.is_empty()).then(|| values.iter().sum()), |of| take(&values, of))
             }
             Kind::Path(path) => {
                 // Names of workloads may contain dots.

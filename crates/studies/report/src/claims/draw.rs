@@ -1,7 +1,7 @@
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
     Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE,
-    figures::{legend, legend_width},
+    figures::{banded, labels, legend, legend_width, vertical},
     places, plain,
 };
 use anabranch_results::significant_digits_trimmed;
@@ -102,13 +102,7 @@ impl Area<'_> {
     fn draw(&self, canvas: &mut Canvas) {
         let (bottom, right) = (self.top + HEIGHT, self.left + self.width);
         canvas.text((self.left, self.top - 10.0), &self.panel.heading, PANEL);
-        let mut widest = 0.0f64;
-        for tick in self.y.ticks() {
-            let (y, text) = (self.at(0.0, tick).1, plain(tick));
-            canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
-            canvas.text((self.left - 7.0, y + 4.0), &text, TICK.anchor(Anchor::End));
-            widest = widest.max(TICK.width(&text));
-        }
+        let widest = vertical(canvas, (self.left, self.top), (self.width, HEIGHT), self.y, plain);
         canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
         let middle = (self.left - (widest + 13.0).max(48.0), self.top + HEIGHT / 2.0);
         let below = (self.left + self.width / 2.0, bottom + 37.0);
@@ -120,15 +114,7 @@ impl Area<'_> {
         }
         canvas.turned_text(middle, &self.panel.y_title, LABEL.anchor(Anchor::Middle), -90.0);
         canvas.text(below, &self.figure.x_title, LABEL.anchor(Anchor::Middle));
-        let mut free_from = f64::NEG_INFINITY;
-        for (name, x) in self.figure.x.iter().zip(&self.x) {
-            let (place, half) = (self.at(*x, 0.0).0, TICK.width(name) / 2.0);
-            if place - half > free_from {
-                canvas.line((place, bottom), (place, bottom + 4.0), Paint::Muted, 1.0);
-                canvas.text((place, bottom + 17.0), name, TICK);
-                free_from = place + half + 4.0;
-            }
-        }
+        labels(canvas, bottom, 4.0, self.x.iter().map(|x| self.at(*x, 0.0).0).zip(&self.figure.x));
         for series in 0..self.panel.marks.len() {
             match self.figure.shape {
                 ClaimShape::Bars => self.bars(canvas, series),
@@ -193,14 +179,8 @@ impl Area<'_> {
         let end = |pick: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
             known().map(|(x, mean, mark)| self.at(x, mark.interval.map_or(mean, pick))).collect()
         };
-        let mut outline = end(|interval| interval.1);
-        outline.extend(end(|interval| interval.0).into_iter().rev());
-        canvas.area(&outline, Paint::Series(series), 0.16);
         let points: Vec<(f64, f64)> = known().map(|(x, mean, _)| self.at(x, mean)).collect();
-        canvas.curve(&points, series, 1.8);
-        for point in points {
-            canvas.point(point, series, 3.2, Paint::Series(series));
-        }
+        banded(canvas, [end(|interval| interval.0), end(|interval| interval.1)], &points, series);
         for (number, (x, mark)) in marks.iter().enumerate() {
             if let Some(mean) = mark.mean.filter(|mean| mean.is_finite()) {
                 canvas.hit(self.at(*x, mean), Some(series), self.words(series, number, mark));

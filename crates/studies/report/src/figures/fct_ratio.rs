@@ -1,13 +1,11 @@
 //! Comparison of schemes: max FCT over ideal, tail and mean slowdown.
 
 use super::{
-    Anchor, Axis, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, Scale, Sheet, TICK, View, column,
-    horizontal, names, plain,
+    Anchor, Axis, Figure, Grid, Key, LABEL, PANEL, Paint, Panels, Scale, Sheet, TICK, View, column, horizontal, names,
+    plain,
 };
 use crate::{ComparisonRow, wording};
 use anabranch_results::{cell, letters, significant_digits};
-
-pub(crate) const KIND: FigureKind = FigureKind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
 const PANELS: [(&str, &str); 3] = [
     ("fct_ratio_max", "Max FCT over ideal"),
@@ -19,7 +17,7 @@ const PANELS: [(&str, &str); 3] = [
 const ROW: f64 = 24.0;
 const NARROW_ROW: f64 = 15.0;
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let Some(comparison) = view.comparison else { return Ok(None) };
     let names = names(view.data);
     let of = |metric: &str| names.iter().map(|name| comparison.row(view.key(), name, metric)).collect::<Vec<_>>();
@@ -138,5 +136,5 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "schemes that share a letter do not differ significantly; empty where no pair does",
         ),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }

@@ -1,19 +1,16 @@
 //! Distribution of the completion time of the groups of a job. A curve is the mean over seeds of their quantiles.
 
 use super::{
-    Axis, Figure, FigureKind, Grid, Key, Panels, Scale, Sheet, View, column, distribution::Distributions, names,
-    percent, plain, seeds,
+    Axis, Figure, Grid, Key, Panels, Scale, Sheet, View, column, distribution::Distributions, names, percent, plain,
+    seeds,
 };
 use crate::dataset::RunRows;
 use anabranch_results::{significant_digits, thousands};
 
-pub(crate) const KIND: FigureKind =
-    FigureKind { name: "job_completion", draw, of_flows: true, needs: ("jobs", &["workload", "completion_ps"]) };
-
 /// Shares of the curves.
 const SHARES: i32 = 200;
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(view.data);
     // With the groups that are not complete.
     let of_run = |run: &RunRows| {
@@ -57,5 +54,5 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("share", "real", "", "share of groups at or below"),
         column("completion_us", "real", "us", "completion time that this share does not exceed, mean over seeds"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, found.rows)))
+    Ok(Some(sheet.finish(view, columns, found.rows)))
 }

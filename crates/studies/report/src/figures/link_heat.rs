@@ -1,18 +1,11 @@
 //! Heat map of utilisation: a cell per link, a row per sending switch, so that hot, failed and uneven links are visible.
 
 use super::{
-    Anchor, Canvas, Figure, FigureKind, Grid, Key, PANEL, Paint, Panels, Rows, SUBTITLE, Scale, Sheet, TICK, View,
-    column, heat, names,
+    Anchor, Canvas, Figure, Grid, Key, PANEL, Paint, Panels, Rows, SUBTITLE, Scale, Sheet, TICK, View, column, heat,
+    names,
 };
 use crate::{LinkPoint, dataset::Load};
 use anabranch_results::capital;
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "link_heat",
-    draw,
-    of_flows: false,
-    needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
-};
 
 /// Maximum rows and columns; beyond them neighbours share a cell, which shows the busiest.
 const MAX_CELLS: (usize, usize) = (40, 64);
@@ -120,7 +113,7 @@ fn block(
     }
 }
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
     let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
@@ -208,7 +201,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column(data.load.column(), "real", "", &format!("{}, of the first seed", data.load_words())),
         column("fault", "text", "", "effects of faults on the link; empty without any or where not recorded"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }
 
 fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {

@@ -1,17 +1,8 @@
 //! Utilisation of links per tier and direction, busiest first: how evenly a scheme spreads the load.
 
-use super::{
-    Axis, Figure, FigureKind, Grid, Key, Paint, Panels, Rows, Scale, Sheet, View, column, names, percent, seeds,
-};
+use super::{Axis, Figure, Grid, Key, Paint, Panels, Rows, Scale, Sheet, View, column, names, percent, seeds};
 use crate::{LinkPoint, SchemeRuns, dataset::Load};
 use anabranch_results::capital;
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "link_utilisation",
-    draw,
-    of_flows: false,
-    needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
-};
 
 /// Maximum number of panels drawn; further tiers are in the rows.
 const PANELS: usize = 6;
@@ -44,7 +35,7 @@ const POINTS: usize = 250;
 /// Maximum number of links whose points have markers.
 const MAX_MARKED: usize = 12;
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
     // The traffic alone determines the use of switch-to-host links, so they are omitted if there are others.
@@ -136,5 +127,5 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         ),
         column("fault_seeds", "integer", "", "seeds in which a fault affected the link of this rank"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }

@@ -33,29 +33,46 @@ pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use caption::Caption;
 pub(crate) use files::{BOLD, FigureFiles, REGULAR, stage_style};
 pub(crate) use layout::{Layout, PAGE as PAGE_LAYOUT, style_folder};
-pub(crate) use model::{FigureKind, Rows, View};
+pub(crate) use model::{Draw, FigureKind, Rows, View};
 pub use palette::{LineStyle, line_styles};
 pub(crate) use palette::{Paint, colours, heat, with_series};
-pub(crate) use panel::{Axis, BELOW, BESIDE, Panel, horizontal, legend, legend_width};
+pub(crate) use panel::{Axis, BELOW, BESIDE, Panel, banded, horizontal, labels, legend, legend_width, vertical};
 pub(crate) use scale::{Format, Scale, percent, places, plain};
 pub(crate) use sheet::{Grid, Key, Panels, Sheet, column, names, seeds};
 
 use crate::{Comparison, Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Every figure: its name, whether there is one per workload, and the table and columns that it requires.
 const FIGURES: &[FigureKind] = &[
-    fct_ratio::KIND,
-    slowdown_by_size::KIND,
-    slowdown_cdf::KIND,
-    job_completion::KIND,
-    link_heat::KIND,
-    link_utilisation::KIND,
-    queue_depth::KIND,
-    queue_occupancy::KIND,
-    series_links::KIND,
-    series_flows::KIND,
-    series_scheme::KIND,
+    figure("fct_ratio", true, "flows", "", fct_ratio::draw),
+    figure("slowdown_by_size", true, "flows", "size_bytes slowdown measured", slowdown_by_size::draw),
+    figure("slowdown_cdf", true, "flows", "size_bytes slowdown measured", slowdown_cdf::draw),
+    figure("job_completion", true, "jobs", "workload completion_ps", job_completion::draw),
+    figure("link_heat", false, "links", "from to tier direction utilisation", link_heat::draw),
+    figure("link_utilisation", false, "links", "from to tier direction utilisation", link_utilisation::draw),
+    figure(
+        "queue_depth",
+        false,
+        "links",
+        "tier direction queue_mean_bytes queue_p99_bytes queue_max_bytes",
+        queue_depth::draw,
+    ),
+    figure("queue_occupancy", false, "occupancy", "tier direction queue_packets time_ps", queue_occupancy::draw),
+    figure("series_links", false, "series", "from to time_ps queue_bytes sent_bytes", series_links::draw),
+    figure("series_flows", false, "series_flows", "flow_id time_ps received_bytes in_flight_bytes", series_flows::draw),
+    figure("series_scheme", false, "series_scheme", "time_ps open_flows", series_scheme::draw),
 ];
+
+const fn figure(
+    name: &'static str,
+    of_flows: bool,
+    table: &'static str,
+    columns: &'static str,
+    draw: Draw,
+) -> FigureKind {
+    FigureKind { name, draw, of_flows, table, columns }
+}
 
 #[derive(Debug)]
 pub(crate) struct Drawn {
@@ -84,16 +101,20 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
     }
     let parts = file_parts(&views);
     for kind in FIGURES {
-        let (table, columns) = kind.needs;
-        let workload: &[&str] = if kind.of_flows && measured.len() > 1 { &["workload"] } else { &[] };
-        let lacks = columns.iter().chain(workload).copied().filter(|column| data.lacks(table, column));
+        let workload = (kind.of_flows && measured.len() > 1).then_some("workload");
+        let lacks = kind.columns.split_whitespace().chain(workload).filter(|column| data.lacks(kind.table, column));
         let lacks: Vec<&str> = lacks.collect();
         if !lacks.is_empty() {
-            drawn.skipped.push(format!("`{}`: the rows of `{table}` have no values of {}", kind.name, quoted(&lacks)));
+            drawn.skipped.push(format!(
+                "`{}`: the rows of `{}` have no values of {}",
+                kind.name,
+                kind.table,
+                quoted(&lacks)
+            ));
             continue;
         }
         for workload in if kind.of_flows { views.as_slice() } else { &[None] } {
-            match (kind.draw)(&View { data, comparison, workload: *workload, layout }) {
+            match (kind.draw)(&View { name: kind.name, data, comparison, workload: *workload, layout }) {
                 Ok(figure) => drawn.figures.extend(figure.map(|figure| match workload {
                     Some((number, _)) => Figure { file: format!("{}-{}", figure.name, parts[number]), ..figure },
                     None => figure,

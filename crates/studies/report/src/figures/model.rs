@@ -71,6 +71,8 @@ impl Figure {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'d> {
+    /// Name of the figure.
+    pub(crate) name: &'static str,
     pub(crate) data: &'d Dataset,
     pub(crate) comparison: Option<&'d Comparison>,
     /// Number and name of the workload; `None` for all measured workloads.
@@ -113,15 +115,17 @@ impl View<'_> {
 }
 
 /// Returns `Ok(None)` if the data has nothing to show, and an error with the reason if an expected figure is omitted.
-type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
+pub(crate) type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
 
 pub(crate) struct FigureKind {
     pub(crate) name: &'static str,
     pub(crate) draw: Draw,
     /// `true` if there is a figure per workload.
     pub(crate) of_flows: bool,
-    /// Table and columns that the figure requires.
-    pub(crate) needs: (&'static str, &'static [&'static str]),
+    /// Table that the figure requires.
+    pub(crate) table: &'static str,
+    /// Columns of it.
+    pub(crate) columns: &'static str,
 }
 
 #[cfg(test)]

@@ -36,6 +36,17 @@ pub(super) struct Chart {
 }
 
 impl Chart {
+    /// Creates the chart of a metric with its unit.
+    pub(super) fn new(
+        heading: impl Into<String>,
+        title: &'static str,
+        format: Format,
+        (metric, unit): (&'static str, &'static str),
+        curves: Vec<Curve>,
+    ) -> Self {
+        Chart { heading: heading.into(), title, format, merge: Merge::Mean, metric, unit, curves }
+    }
+
     fn largest(&self) -> f64 {
         self.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(0.0, f64::max)
     }
@@ -59,31 +70,29 @@ fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
     points.chunks(each).map(of_part).collect()
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Story<'s> {
-    pub(super) name: &'static str,
-    pub(super) title: &'s str,
-    pub(super) subtitle: &'s str,
-    pub(super) names: &'s [String],
-    /// Times in picoseconds, and effects.
-    pub(super) faults: &'s [(u64, String)],
-}
-
-pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Option<Figure> {
+/// Draws those of `charts` that show something, about series of these names.
+pub(super) fn draw(
+    view: &View<'_>,
+    title: &str,
+    subtitle: &str,
+    series: &[String],
+    charts: impl IntoIterator<Item = Chart>,
+) -> Option<Figure> {
     let charts: Vec<Chart> = charts.into_iter().filter(Chart::shows).collect();
     let ends = charts.iter().flat_map(|c| &c.curves).filter_map(|c| c.points.last()).map(|point| point.0);
     let last = ends.fold(0.0, f64::max);
     if charts.is_empty() || last <= 0.0 {
         return None;
     }
-    let grid = Grid::new(view.layout, &Panels::pairs(charts.len(), 190.0), &Key::Schemes(story.names));
-    let shown: Vec<&(u64, String)> = story.faults.iter().filter(|fault| fault.0 as f64 / 1e6 <= last).collect();
+    let grid = Grid::new(view.layout, &Panels::pairs(charts.len(), 190.0), &Key::Schemes(series));
+    let shown: Vec<&(u64, String)> =
+        view.data.schemes[0].runs[0].series.faults.iter().filter(|fault| fault.0 as f64 / 1e6 <= last).collect();
     let about_faults = if shown.is_empty() { "" } else { "; dashed: a fault begins or ends" };
-    let subtitle = format!("{}{about_faults}", story.subtitle);
-    let mut sheet = Sheet::new(&view.titled(story.title), &subtitle, &grid, story.names);
+    let subtitle = format!("{subtitle}{about_faults}");
+    let mut sheet = Sheet::new(&view.titled(title), &subtitle, &grid, series);
     // Curves of single flows have no scheme's style.
-    if story.names == names(view.data) {
-        sheet.canvas.show_schemes(story.names);
+    if series == names(view.data) {
+        sheet.canvas.show_schemes(series);
     }
     let mut rows = vec![];
     for (panel, chart) in charts.iter().enumerate() {
@@ -95,7 +104,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
         for curve in &chart.curves {
             let points = thinned(&curve.points, chart.merge);
             area.line(&mut sheet.canvas, &points, curve.series, false);
-            let name = &story.names[curve.series];
+            let name = &series[curve.series];
             // A part of the points suffices to find the nearest.
             for &(time, value) in points.iter().step_by(1 + points.len() / 80) {
                 let words = format!("{name}: {} at {} us", (chart.format)(value), significant_digits_trimmed(time, 5));
@@ -108,7 +117,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
             }));
         }
     }
-    let entries: Vec<(String, usize)> = story.names.iter().cloned().zip(0..).collect();
+    let entries: Vec<(String, usize)> = series.iter().cloned().zip(0..).collect();
     sheet.legend(&grid, &entries, false);
     let columns = vec![
         column("panel", "text", "", "heading of the panel"),
@@ -118,7 +127,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
         column("time_us", "real", "us", "end of the part of simulated time that the value is of"),
         column("value", "real", "as in the column unit", "the value"),
     ];
-    Some(sheet.finish(story.name, view, columns, rows))
+    Some(sheet.finish(view, columns, rows))
 }
 
 fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {

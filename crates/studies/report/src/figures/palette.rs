@@ -125,10 +125,7 @@ pub(crate) fn numbers<N: AsRef<str>>(names: &[N]) -> Vec<usize> {
             numbers[place] = colour + round * SERIES.len();
         };
         for &place in chosen {
-            match taken[own[place].0] {
-                true => later.push(place),
-                false => give(place, own[place].0, &mut taken),
-            }
+            if taken[own[place].0] { later.push(place) } else { give(place, own[place].0, &mut taken) }
         }
         for place in later {
             let free =

@@ -26,15 +26,8 @@ pub(crate) const ABOVE: f64 = 26.0;
 
 impl Panel<'_> {
     pub(crate) fn frame(&self, canvas: &mut Canvas, heading: &str) {
-        let right = self.left + self.width;
         canvas.text((self.left, self.top - 10.0), heading, PANEL);
-        let mut widest = 0.0f64;
-        for tick in self.y.scale.ticks() {
-            let (y, text) = (self.at_y(tick), (self.y.format)(tick));
-            canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
-            canvas.text((self.left - 7.0, y + 4.0), &text, TICK.anchor(Anchor::End));
-            widest = widest.max(TICK.width(&text));
-        }
+        let widest = vertical(canvas, (self.left, self.top), (self.width, self.height), self.y.scale, self.y.format);
         horizontal(canvas, (self.left, self.top), (self.width, self.height), &self.x);
         let middle = (self.left - (widest + 13.0).clamp(self.title_at, 200.0), self.top + self.height / 2.0);
         canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
@@ -60,6 +53,52 @@ impl Panel<'_> {
                 canvas.point(point, series, 3.4, Paint::Series(series));
             }
         }
+    }
+}
+
+/// Draws the ticks of a vertical axis, and returns the width of their widest label.
+pub(crate) fn vertical(
+    canvas: &mut Canvas,
+    (left, top): (f64, f64),
+    (width, height): (f64, f64),
+    scale: Scale,
+    format: Format,
+) -> f64 {
+    let mut widest = 0.0f64;
+    for tick in scale.ticks() {
+        let (y, text) = (top + (1.0 - scale.share(tick)) * height, format(tick));
+        canvas.line((left, y), (left + width, y), Paint::Grid, 1.0);
+        canvas.text((left - 7.0, y + 4.0), &text, TICK.anchor(Anchor::End));
+        widest = widest.max(TICK.width(&text));
+    }
+    widest
+}
+
+/// Draws labels at places below a panel, left to right, `apart` from each other: those without space are hidden.
+pub(crate) fn labels<'t>(
+    canvas: &mut Canvas,
+    bottom: f64,
+    apart: f64,
+    labels: impl IntoIterator<Item = (f64, &'t String)>,
+) {
+    let mut free_from = f64::NEG_INFINITY;
+    for (x, text) in labels {
+        let half = TICK.width(text) / 2.0;
+        if x - half > free_from {
+            canvas.line((x, bottom), (x, bottom + 4.0), Paint::Muted, 1.0);
+            canvas.text((x, bottom + 17.0), text, TICK);
+            free_from = x + half + apart;
+        }
+    }
+}
+
+/// Draws a line of `means` with markers, over the band of its `ends`: lower and upper.
+pub(crate) fn banded(canvas: &mut Canvas, [low, high]: [Vec<(f64, f64)>; 2], means: &[(f64, f64)], series: usize) {
+    let outline: Vec<(f64, f64)> = high.into_iter().chain(low.into_iter().rev()).collect();
+    canvas.area(&outline, Paint::Series(series), 0.16);
+    canvas.curve(means, series, 1.8);
+    for point in means {
+        canvas.point(*point, series, 3.2, Paint::Series(series));
     }
 }
 

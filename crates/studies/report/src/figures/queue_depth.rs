@@ -1,17 +1,10 @@
 use super::{
-    Anchor, Axis, Figure, FigureKind, Grid, Key, LABEL, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, View, column,
-    horizontal, names, seeds,
+    Anchor, Axis, Figure, Grid, Key, LABEL, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, View, column, horizontal,
+    names, seeds,
 };
 use crate::{LinkPoint, SchemeRuns};
 use anabranch_results::{bytes, capital};
 use anabranch_statistics::mean;
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "queue_depth",
-    draw,
-    of_flows: false,
-    needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
-};
 
 /// Mean over ports of the mean, largest 99th percentile, largest maximum; each the mean over seeds, in bytes.
 fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
@@ -47,7 +40,7 @@ fn min_shown(values: &mut [f64]) -> Option<f64> {
     cut.map(|at| values[at]).or(values.last().copied())
 }
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let groups = data.link_groups();
     let names = names(data);
@@ -131,7 +124,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         ),
         column("queue_max_bytes", "real", "bytes", "most at the worst port, mean over seeds"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }
 
 #[cfg(test)]

@@ -1,16 +1,9 @@
 //! Distribution of queue lengths: the share of time with at least a number of packets waiting, per tier.
 
-use super::{Axis, Figure, FigureKind, Grid, Key, Panels, Scale, Sheet, View, column, names, percent, plain, seeds};
+use super::{Axis, Figure, Grid, Key, Panels, Scale, Sheet, View, column, names, percent, plain, seeds};
 use crate::SchemeRuns;
 use anabranch_results::capital;
 use std::collections::BTreeMap;
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "queue_occupancy",
-    draw,
-    of_flows: false,
-    needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
-};
 
 fn complementary_shares(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     let mut times: BTreeMap<u64, u128> = BTreeMap::new();
@@ -34,7 +27,7 @@ fn complementary_shares(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     shares
 }
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let measured = |group: &String| {
         data.schemes.iter().flat_map(|s| &s.runs).any(|run| run.occupancy.iter().any(|o| o.group == *group))
@@ -90,5 +83,5 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("packets", "integer", "packets", "waiting data packets"),
         column("share_of_time", "real", "", "share of time with at least this many, over ports and seeds"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }

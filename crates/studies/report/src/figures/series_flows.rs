@@ -1,20 +1,13 @@
 //! Flows over time. Few flows of one load balancer are drawn individually; else they are aggregated.
 
 use super::{
-    Figure, FigureKind, Format, View, names,
-    over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
+    Figure, View, names,
+    over_time::{Chart, Curve, Points, draw as draw_charts, gigabits, rates},
     plain,
 };
 use crate::dataset::FlowAt;
 use anabranch_results::bytes;
 use std::collections::BTreeMap;
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "series_flows",
-    draw,
-    of_flows: false,
-    needs: ("series_flows", &["flow_id", "time_ps", "received_bytes", "in_flight_bytes"]),
-};
 
 /// Maximum number of flows that are drawn individually.
 const FEW: usize = 8;
@@ -101,7 +94,7 @@ fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
     ]
 }
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;
     let alone = data.schemes.len() == 1 && first(0).flows.len() <= FEW;
@@ -119,27 +112,16 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         drawn.iter().enumerate().map(|(series, of)| Curve { series, points: points(of) }).collect()
     };
     let (all, mean) = if alone { ("", "") } else { (", all together", ", mean of open flows") };
-    let chart = |heading: String, title, format: Format, metric, unit, curves| Chart {
-        heading,
-        title,
-        format,
-        merge: Merge::Mean,
-        metric,
-        unit,
-        curves,
-    };
-    let charts = vec![
-        chart(format!("Received{all}"), "Payload", gigabits, "received", "Gb/s", scaled(0, 8.0 / 1e3)),
-        chart(format!("Window{mean}"), "Window", bytes, "window", "bytes", scaled(1, 1.0)),
-        chart(format!("Rate{mean}"), "Rate", gigabits, "rate", "Gb/s", scaled(2, 1e-9)),
-        chart(format!("In flight{all}"), "Bytes", bytes, "in_flight", "bytes", scaled(3, 1.0)),
-        chart(format!("Paths since the row before{mean}"), "Paths", plain, "paths", "", scaled(4, 1.0)),
+    let charts = [
+        Chart::new(format!("Received{all}"), "Payload", gigabits, ("received", "Gb/s"), scaled(0, 8.0 / 1e3)),
+        Chart::new(format!("Window{mean}"), "Window", bytes, ("window", "bytes"), scaled(1, 1.0)),
+        Chart::new(format!("Rate{mean}"), "Rate", gigabits, ("rate", "Gb/s"), scaled(2, 1e-9)),
+        Chart::new(format!("In flight{all}"), "Bytes", bytes, ("in_flight", "bytes"), scaled(3, 1.0)),
+        Chart::new(format!("Paths since the row before{mean}"), "Paths", plain, ("paths", ""), scaled(4, 1.0)),
     ];
     let seed = data.schemes[0].runs[0].summary.seed;
     let subtitle = format!("{flows} flow{} with a series, seed {seed}", if flows == 1 { "" } else { "s" });
-    let faults = &data.schemes[0].runs[0].series.faults;
-    let story = Story { name: KIND.name, title: "Flows over time", subtitle: &subtitle, names: &names, faults };
-    Ok(draw_charts(view, &story, charts))
+    Ok(draw_charts(view, "Flows over time", &subtitle, &names, charts))
 }
 
 #[cfg(test)]

@@ -172,15 +172,9 @@ impl Sheet {
         Sheet { canvas, layout: super::layout::PAGE, title: title.to_string(), subtitle: subtitle.to_string() }
     }
 
-    pub(crate) fn finish(
-        self,
-        name: &'static str,
-        view: &View<'_>,
-        columns: Vec<ColumnEntry>,
-        rows: impl Into<Rows>,
-    ) -> Figure {
+    pub(crate) fn finish(self, view: &View<'_>, columns: Vec<ColumnEntry>, rows: impl Into<Rows>) -> Figure {
         let workload = view.workload.map(|(_, name)| name.to_string());
-        Figure { workload, ..self.figure(name, &view.data.provenance(), columns, rows) }
+        Figure { workload, ..self.figure(view.name, &view.data.provenance(), columns, rows) }
     }
 
     pub(crate) fn figure(

@@ -1,8 +1,6 @@
 //! Slowdown against flow size: median and 99th percentile in bins, each the mean over seeds with its confidence interval.
 
-use super::{
-    Axis, Figure, FigureKind, Grid, Key, Paint, Panels, Scale, Sheet, View, column, panel::end_labels, plain, seeds,
-};
+use super::{Axis, Figure, Grid, Key, Paint, Panels, Scale, Sheet, View, column, panel::end_labels, plain, seeds};
 use crate::{
     by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds},
     wording,
@@ -10,16 +8,9 @@ use crate::{
 use anabranch_results::{bytes, cell, significant_digits, thousands};
 use anabranch_statistics::{Estimate, mean};
 
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "slowdown_by_size",
-    draw,
-    of_flows: true,
-    needs: ("flows", &["size_bytes", "slowdown", "measured"]),
-};
-
 type Points = Vec<(usize, Estimate)>;
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     // Not all schemes finish all flows; the bins are those of the scheme that finished the most.
     let sizes = |scheme: &crate::dataset::SchemeRuns| -> Vec<Vec<u64>> {
@@ -160,7 +151,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("slowdown_p99_ci95_high", "real", "", "upper end"),
         column("seeds", "integer", "", "seeds"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
+    Ok(Some(sheet.finish(view, columns, rows)))
 }
 
 fn words(name: &str, heading: &str, bin: &Bin, estimate: &Estimate) -> String {

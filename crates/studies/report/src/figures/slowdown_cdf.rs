@@ -3,18 +3,11 @@
 //! where a seed has no more flows that finished.
 
 use super::{
-    Axis, Figure, FigureKind, Grid, Key, Panels, Scale, Sheet, View, column, distribution::Distributions, names,
-    percent, plain, seeds,
+    Axis, Figure, Grid, Key, Panels, Scale, Sheet, View, column, distribution::Distributions, names, percent, plain,
+    seeds,
 };
 use crate::dataset::RunRows;
 use anabranch_results::{significant_digits, thousands};
-
-pub(crate) const KIND: FigureKind = FigureKind {
-    name: "slowdown_cdf",
-    draw,
-    of_flows: true,
-    needs: ("flows", &["size_bytes", "slowdown", "measured"]),
-};
 
 /// Shares in even steps in the body, in even steps of the logarithm in the tail.
 fn shares(flows: usize) -> Vec<f64> {
@@ -25,7 +18,7 @@ fn shares(flows: usize) -> Vec<f64> {
     shares
 }
 
-fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+pub(super) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(view.data);
     // With the flows that did not finish.
     let of_run = |run: &RunRows| {
@@ -91,5 +84,5 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("share", "real", "", "share of flows at or below"),
         column("slowdown", "real", "", "slowdown that this share does not exceed, mean over seeds"),
     ];
-    Ok(Some(sheet.finish(KIND.name, view, columns, found.rows)))
+    Ok(Some(sheet.finish(view, columns, found.rows)))
 }

@@ -219,10 +219,7 @@ impl RunData {
         let mut values: Vec<f64> =
             self.links.iter().filter(fits).map(|link| link.values[place]).filter(|value| value.is_finite()).collect();
         values.sort_unstable_by(f64::total_cmp);
-        match of {
-            None => (!values.is_empty()).then(|| values.iter().sum()),
-            Some(of) => take(&values, of),
-        }
+        of.map_or_else(|| (!values.is_empty()).then(|| values.iter().sum()), |of| take(&values, of))
     }
 }
 

@@ -34,10 +34,7 @@ fn with_code(page: &str) -> String {
         out.push_str(&of_text(&rest[..at]));
         rest = &rest[at..];
         let name = rest[1..].split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-        let end = match KEPT.contains(&name) {
-            true => rest.find(&format!("</{name}")),
-            false => rest.find('>'),
-        };
+        let end = if KEPT.contains(&name) { rest.find(&format!("</{name}")) } else { rest.find('>') };
         let (tag, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
         out.push_str(tag);
         rest = after;

@@ -2,8 +2,9 @@
 
 use super::Sweep;
 use crate::{
-    Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, Scale, Sheet, TICK, column, places,
-    plain, wording,
+    Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, Metric, PANEL, Paint, Panels, Scale, Sheet, column,
+    figures::{banded, labels, vertical},
+    places, plain, wording,
 };
 use anabranch_results::{capital, cell, significant_digits};
 
@@ -245,23 +246,11 @@ impl Area {
     fn frame(&self, canvas: &mut Canvas, panel: &Panel, values: &[String], x: &[f64], key: &str) {
         let (bottom, right) = (self.top + self.height, self.left + self.width);
         canvas.text((self.left, self.top - 10.0), &panel.heading, PANEL);
-        for tick in self.y.ticks() {
-            let y = self.at((0.0, tick)).1;
-            canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
-            canvas.text((self.left - 7.0, y + 4.0), &plain(tick), TICK.anchor(Anchor::End));
-        }
+        vertical(canvas, (self.left, self.top), (self.width, self.height), self.y, plain);
         canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
-        let mut free_from = f64::NEG_INFINITY;
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by(|a, b| x[*a].total_cmp(&x[*b]));
-        for i in order {
-            let (place, half) = (self.at((x[i], 0.0)).0, TICK.width(&values[i]) / 2.0);
-            if place - half > free_from {
-                canvas.line((place, bottom), (place, bottom + 4.0), Paint::Muted, 1.0);
-                canvas.text((place, bottom + 17.0), &values[i], TICK);
-                free_from = place + half + 6.0;
-            }
-        }
+        labels(canvas, bottom, 6.0, order.into_iter().map(|i| (self.at((x[i], 0.0)).0, &values[i])));
         canvas.text((self.left + self.width / 2.0, bottom + 37.0), key, LABEL.anchor(Anchor::Middle));
         let middle = (self.left - 48.0, self.top + self.height / 2.0);
         canvas.turned_text(middle, &title(panel.metric), LABEL.anchor(Anchor::Middle), -90.0);
@@ -278,14 +267,8 @@ impl Area {
             let end = |pick: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
                 part.iter().map(|p| self.at((x[p.place], p.interval.map_or(p.mean, pick)))).collect()
             };
-            let mut outline = end(|interval| interval.1);
-            outline.extend(end(|interval| interval.0).into_iter().rev());
-            canvas.area(&outline, Paint::Series(series), 0.16);
             let points: Vec<(f64, f64)> = part.iter().map(|p| self.at((x[p.place], p.mean))).collect();
-            canvas.curve(&points, series, 1.8);
-            for point in points {
-                canvas.point(point, series, 3.2, Paint::Series(series));
-            }
+            banded(canvas, [end(|interval| interval.0), end(|interval| interval.1)], &points, series);
         }
     }
 }
