@@ -332,9 +332,8 @@ mod tests {
         let job = |name: &str, is_done| Job { name: name.into(), started_at, latest, is_done };
         let jobs = [job("ecmp", true), job("prime", false)];
         let text = status(&jobs, Duration::from_secs(50), 200);
-        for word in ["1/2 runs done", "now prime", "simulated 250.0 us", "packet-hops/s", "30/120 flows finished"] {
-            assert!(text.contains(word), "{text}");
-        }
+        let parts = ["1/2 runs done", "now prime", "simulated 250.0 us", "packet-hops/s", "30/120 flows finished"];
+        anabranch_testkit::assert_contains(&text, &parts);
         // Done: one run and a quarter of the other, 5/8 in 50 s, so 3/8 take 30 s.
         assert!(text.ends_with("30 s left"), "{text}");
         // A narrow line shortens its words, then drops parts.
@@ -347,9 +346,7 @@ mod tests {
         let jobs_of = [Job { name: "ecmp".into(), started_at, latest: long, is_done: false }];
         assert!(status(&jobs_of, Duration::from_secs(50), 200).contains("simulated 46.9 s"));
         let narrow = status(&jobs, Duration::from_secs(50), 67);
-        for word in ["1/2 runs", "at 250.0 us", "M hops/s", "30/120 flows"] {
-            assert!(narrow.contains(word), "{narrow}");
-        }
+        anabranch_testkit::assert_contains(&narrow, &["1/2 runs", "at 250.0 us", "M hops/s", "30/120 flows"]);
     }
 
     #[test]

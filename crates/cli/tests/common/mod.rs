@@ -4,6 +4,7 @@
 
 pub(crate) mod testbed;
 
+pub(crate) use anabranch_testkit::assert_contains;
 use anabranch_testkit::rows;
 use serde_json::Value;
 use std::{
@@ -105,6 +106,12 @@ impl Folder {
         assert_output(&output, exit, words);
         output
     }
+    /// Runs a command that ends with this exit code and these words on standard output.
+    pub(crate) fn prints(&self, arguments: &(impl Words + ?Sized), exit: i32, words: &[&str]) -> Output {
+        let output = self.ends(arguments, exit, &[]);
+        assert_contains(&stdout(&output), words);
+        output
+    }
     pub(crate) fn exists(&self, path: &str) -> bool {
         self.0.join(path).exists()
     }
@@ -163,12 +170,6 @@ pub(crate) fn assert_output(output: &Output, exit: i32, words: &[&str]) {
     let text = stderr_words(output);
     assert_eq!(code(output), exit, "{}{text}", stdout(output));
     assert_contains(&text, words);
-}
-
-pub(crate) fn assert_contains(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "no {word:?} in {text}");
-    }
 }
 
 /// Parses standard output, which must be one JSON object.

@@ -113,6 +113,14 @@ pub fn columns(text: &str) -> Vec<String> {
     reader.headers().expect("a header of CSV").iter().map(str::to_string).collect()
 }
 
+/// Asserts that a text has every one of these parts.
+#[track_caller]
+pub fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
 /// Returns the words of a command line without quotes.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -244,9 +244,8 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
     assert_eq!(plain.profile.name, "roce-irn");
     let recorded = read(&without("kind = \"roce\""), &["fabric.profile=conweave-ns3-lossless"]).unwrap();
     let text = recorded.to_toml();
-    for line in ["kind = \"roce\"", "recovery = \"go-back-n\"", "recorded = true", "flow_keys = \"udp-ports\""] {
-        assert!(text.contains(line), "no {line} in {text}");
-    }
+    let lines = ["kind = \"roce\"", "recovery = \"go-back-n\"", "recorded = true", "flow_keys = \"udp-ports\""];
+    anabranch_testkit::assert_contains(&text, &lines);
 }
 
 #[test]

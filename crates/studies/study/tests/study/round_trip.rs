@@ -185,9 +185,7 @@ fn comparisons_that_cannot_be() {
         (error(&["ecmp", "prime"], None, Some("prim")), &["`prim`", "ecmp, prime", "did you mean `prime`?"]),
         (error(&["ecmp"], Some(0), None), &["--seeds", "found 0"]),
     ] {
-        for word in words {
-            assert!(text.contains(word), "no {word:?} in {text}");
-        }
+        anabranch_testkit::assert_contains(&text, words);
     }
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/tiny.toml")).unwrap();
     let without = read(&text[..text.find("[compare]").unwrap()]);
