@@ -4,7 +4,7 @@ use crate::{
     common,
     common::{Behaviour, SCHEMES, add_measurements, meta, run},
 };
-use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
+use anabranch_outcome::{PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{report, write_view};
 use anabranch_results::{
@@ -128,17 +128,12 @@ fn add_trace(result: &mut RunRows) {
                 time: joined + Time::from_ns(if hop == 0 { 0 } else { 100 }),
                 flow_id: 3,
                 psn: Some(psn),
-                packet: PacketKind::Data,
                 event: if hop == 0 { TraceEvent::Send } else { TraceEvent::Hop },
                 link,
                 tag: psn as u32,
                 joined: (hop > 0).then_some(joined),
-                queue_bytes: None,
                 size_bytes: 4160,
-                acked_below: None,
-                marked: false,
-                notification: false,
-                retransmission: false,
+                ..TraceRow::default()
             };
             if hop == 2 && psn % 7 == 6 {
                 row.event = TraceEvent::Drop;
@@ -169,14 +164,8 @@ fn views_play_in_a_browser_and_show_the_rows() {
         result.simulated = Time::from_us(40);
         add_series(&mut result, number as u64);
         add_trace(&mut result);
-        let fault = |at, what: &str| LinkFault {
-            from: "leaf2".to_string(),
-            to: "spine1".to_string(),
-            parallel: 0,
-            at: Time::from_us(at),
-            what: what.to_string(),
-        };
-        meta.faults = vec![fault(10, LinkFault::DOWN), fault(30, "up")];
+        let faults = [(10, LinkFault::DOWN), (30, "up")];
+        meta.faults = faults.map(|(at, what)| common::fault("leaf2", "spine1", Time::from_us(at), what)).to_vec();
         runs.push(dir.join(scheme.name));
         common::write_run(&runs[number], &result, &meta, Formats::BOTH);
     }

@@ -3,14 +3,14 @@
 use crate::{
     common,
     common::{
-        Behaviour, CSV, SCHEMES, add_measurements, flow, link, meta, names, provenance, result, run,
+        Behaviour, CSV, SCHEMES, add_measurements, fault, flow, link, meta, names, provenance, result, run,
         slowdowns_compared as compared,
     },
 };
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{ALL, Comparison, headlines, report, report_pooled};
 use anabranch_results::{Formats, LinkFault, RunMeta, Summary, WorkloadMeta};
-use anabranch_testkit::{folder, rows};
+use anabranch_testkit::{assert_contains, folder, rows};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use std::{
@@ -90,10 +90,7 @@ fn workloads_are_not_pooled_by_default() {
         }
     }
     let shown = page(&dir, true);
-    assert!(
-        shown.contains("all 2 workloads pooled")
-            && shown.contains("these numbers mix the flows of different workloads")
-    );
+    assert_contains(&shown, &["all 2 workloads pooled", "these numbers mix the flows of different workloads"]);
     assert!(dir.join("figures/slowdown_cdf.csv").exists());
     let own = fs::read_to_string(report(&dir.join("runs/prime/seed1")).unwrap()).unwrap();
     assert!(!own.contains("Slowdown, p99</div>") && own.contains("<td>incast</td>"));
@@ -131,10 +128,8 @@ fn schemes_without_significant_difference_tie() {
 fn large_insignificant_difference_is_no_tie() {
     let comparison = compared(&[("ecmp", &[8.0, 3.1, 5.0]), ("prime", &[3.0, 3.5, 2.9])]);
     let text = message(&comparison);
-    assert!(
-        text.starts_with("No scheme differs significantly from the lowest") && text.contains("with three seeds"),
-        "{text}"
-    );
+    assert!(text.starts_with("No scheme differs significantly from the lowest"), "{text}");
+    assert!(text.contains("with three seeds"), "{text}");
     // The differences 5, -0.4, 2.1 have a mean of 2.23 and a deviation of 2.70: 14 (2.70 (2.16 + 0.87) / 2.23)^2.
     assert!(text.contains("prime needs about 14 seeds") && !text.contains("tie"), "{text}");
 }
@@ -163,10 +158,7 @@ fn no_variance_is_no_tiny_p_value() {
         .collect();
     write(&dir, &runs, &["ecmp", "prime"]);
     let shown = page(&dir, false);
-    assert!(
-        !shown.contains("p &lt; 0.001") && shown.contains("the same difference at every seed"),
-        "a p-value is shown"
-    );
+    assert!(!shown.contains("p &lt; 0.001") && shown.contains("the same difference at every seed"));
 }
 
 fn network(dir: &Path, schemes: &[Behaviour], seeds: u64, count: u32) -> Comparison {
@@ -268,14 +260,8 @@ fn page_starts_with_the_setup() {
         [[fault]]\nkind = \"link-down\"\nat = \"20us\"\ncount = 1\n[run]\nuntil = \"all-flows-done\"\ntime_limit = \"1s\"\nwarmup = \"0us\"\n"
         .to_string();
     let mut meta = meta("prime", 3);
-    let fault = |from: &str, to: &str| LinkFault {
-        from: from.to_string(),
-        to: to.to_string(),
-        parallel: 0,
-        at: Time::from_us(20),
-        what: LinkFault::DOWN.to_string(),
-    };
-    meta.faults = vec![fault("leaf3", "spine5"), fault("spine5", "leaf3")];
+    let cable = [("leaf3", "spine5"), ("spine5", "leaf3")];
+    meta.faults = cable.map(|(from, to)| fault(from, to, Time::from_us(20), LinkFault::DOWN)).to_vec();
     common::write_run_from(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH);
     let shown = page(&dir, false);
     for message in [
@@ -332,11 +318,8 @@ fn overload_is_a_warning() {
     let load = |links: &str| overloaded.offered_load.iter().find(|o| o.links.contains(links)).unwrap().load;
     assert!((load("hosts that send") - 2.5025).abs() < 1e-4, "{:?}", overloaded.offered_load);
     assert!((load("tier0-1") - 2.5025).abs() < 1e-4);
-    assert!(
-        overloaded.warnings().iter().any(|w| w.starts_with("The flows offer 250 % of what")),
-        "{:?}",
-        overloaded.warnings()
-    );
+    let warnings = overloaded.warnings();
+    assert!(warnings.iter().any(|w| w.starts_with("The flows offer 250 % of what")), "{warnings:?}");
     // 0.3 MB are 75 %: no warning, unless half of the uplinks are missing or down.
     assert_eq!(with(300_000, 4, &meta("prime", 1)).offered_load, []);
     let half = with(300_000, 2, &meta("prime", 1));
@@ -344,8 +327,7 @@ fn overload_is_a_warning() {
     let mut down = meta("prime", 1);
     for leaf in ["leaf0", "leaf1"] {
         for spine in ["spine0", "spine1"] {
-            let (from, to) = (leaf.to_string(), spine.to_string());
-            down.faults.push(LinkFault { from, to, parallel: 0, at: Time::ZERO, what: LinkFault::DOWN.to_string() });
+            down.faults.push(fault(leaf, spine, Time::ZERO, LinkFault::DOWN));
         }
     }
     assert_eq!(with(300_000, 4, &down).offered_load.len(), 1);
@@ -365,10 +347,9 @@ fn utilisation_names_its_time_window() {
     let dir = folder();
     // Flows start up to 2 ms of a run of 10 ms.
     let mut result = run(&SCHEMES[4], 1, 500, false);
-    result
-        .flows
-        .iter_mut()
-        .for_each(|flow| flow.start = flow.start.map(|start| Time::from_ps(start.ps() % 2_000_000_000)));
+    for flow in &mut result.flows {
+        flow.start = flow.start.map(|start| Time::from_ps(start.ps() % 2_000_000_000));
+    }
     result.flows[0].start = Some(Time::from_ms(2));
     common::write_run(&dir, &result, &meta("prime", 1), Formats::BOTH);
     let shown = page(&dir, false);
@@ -452,10 +433,8 @@ fn bins_with_few_flows_have_no_tail() {
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
     // With fewer flows the figure is omitted, and the page states it.
     network(&dir, &SCHEMES[..2], 3, 12);
-    assert!(
-        page(&dir, false)
-            .contains("Not drawn: <code>slowdown_by_size</code>: each seed has too few flows for two sizes")
-    );
+    let omitted = "Not drawn: <code>slowdown_by_size</code>: each seed has too few flows for two sizes";
+    assert!(page(&dir, false).contains(omitted));
 }
 
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -637,14 +616,8 @@ fn runs_of_different_lengths_compare_over_one_window() {
         let mut rows = result(flows(0, [2.0, 3.0]));
         rows.simulated = Time::from_ms(ms);
         for (spine, share) in [2.0, 1.0, 1.0, 0.0].into_iter().enumerate() {
-            rows.links.push(link(
-                "leaf0".into(),
-                format!("spine{spine}"),
-                "tier0-1",
-                "up",
-                0.05 * share * 10.0 / ms as f64,
-                queue,
-            ));
+            let load = 0.05 * share * 10.0 / ms as f64;
+            rows.links.push(link("leaf0".into(), format!("spine{spine}"), "tier0-1", "up", load, queue));
         }
         (rows, meta(scheme, 1))
     };
@@ -663,9 +636,7 @@ fn runs_of_different_lengths_compare_over_one_window() {
         table("queue_depth").iter().find(|row| row["scheme"] == scheme).unwrap()["queue_mean_bytes"].parse().unwrap()
     };
     assert!((mean("ecmp") - 1000.0).abs() < 1e-9 && (mean("prime") - 400.0).abs() < 1e-9, "{}", mean("prime"));
-    for words in ["bytes over those of an even split", "the longest run of each seed (0 to 10 ms)"] {
-        assert!(shown.contains(words), "{words}");
-    }
+    assert_contains(&shown, &["bytes over those of an even split", "the longest run of each seed (0 to 10 ms)"]);
     assert!(!shown.contains("tilisation over") && !shown.contains("drain the network"));
     // One window in which flows start, the same for both, is a utilisation.
     let windowed = |scheme: &str, ms: u64| {
@@ -690,11 +661,8 @@ fn the_page_says_what_each_scheme_did() {
         rows.counters.timeouts = Some(7);
         (rows, meta(scheme, 1))
     };
-    write(
-        &dir,
-        &[of("ecmp", 0, 2.0), of("plb", 3, 1.9), of("prime", 50_000, 1.5), of("idle", 0, 2.0)],
-        &["ecmp", "plb", "prime", "idle"],
-    );
+    let runs = [of("ecmp", 0, 2.0), of("plb", 3, 1.9), of("prime", 50_000, 1.5), of("idle", 0, 2.0)];
+    write(&dir, &runs, &["ecmp", "plb", "prime", "idle"]);
     let shown = page(&dir, false);
     let section = shown.split("id=\"actions\"").nth(1).unwrap().split("<h2").next().unwrap();
     // 3 moves in 200 flows are ECMP by another name, 50,000 are 250 per flow.
@@ -702,9 +670,7 @@ fn the_page_says_what_each_scheme_did() {
     assert!(section.contains("Whether ecmp and idle acted cannot be judged by path changes"), "{section}");
     assert!(section.contains("ecmp and idle have the same flow times at every seed"), "{section}");
     assert!(!section.contains("prime hardly acted") && !section.contains("ecmp hardly acted"), "{section}");
-    for cell in [">path changes<", ">timeouts<", ">50,000<", ">250<", ">7<"] {
-        assert!(section.contains(cell), "{cell}: {section}");
-    }
+    assert_contains(section, &[">path changes<", ">timeouts<", ">50,000<", ">250<", ">7<"]);
     assert!(!section.contains(">probes<"), "a count that is zero throughout has no column");
 }
 
@@ -717,7 +683,6 @@ fn go_back_n_and_packets_out_of_order_do_not_belong_together() {
     let provenance = anabranch_results::Provenance { scenario_toml: scenario, ..provenance() };
     common::write_run_from(&dir, &rows, &meta("ops", 1), &provenance, Formats::BOTH);
     // 90 of 900 arrivals.
-    assert!(
-        page(&dir, false).contains("ops and this fabric do not belong together: 10 % of its arrivals are out of order")
-    );
+    let told = "ops and this fabric do not belong together: 10 % of its arrivals are out of order";
+    assert!(page(&dir, false).contains(told));
 }

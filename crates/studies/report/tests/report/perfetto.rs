@@ -3,11 +3,11 @@
 
 use crate::{
     common,
-    common::{SCHEMES, add_measurements, flow, meta, provenance, run},
+    common::{SCHEMES, add_measurements, fault, flow, meta, provenance, run},
 };
 use anabranch_outcome::RunRows;
-use anabranch_report::export_perfetto;
-use anabranch_results::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta};
+use anabranch_report::{PerfettoCounts, export_perfetto};
+use anabranch_results::{Formats, Inputs, LinkFault, OutputFile, Provenance, ReportError, RunMeta, WorkloadMeta};
 use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
@@ -20,11 +20,8 @@ enum Field {
 
 type Message = BTreeMap<u64, Vec<Field>>;
 
-fn export(
-    dir: &std::path::Path,
-    file: &std::path::Path,
-) -> Result<anabranch_report::PerfettoCounts, anabranch_results::ReportError> {
-    export_perfetto(dir, &anabranch_results::OutputFile::new(file, true, &anabranch_results::Inputs::default())?)
+fn export(dir: &Path, file: &Path) -> Result<PerfettoCounts, ReportError> {
+    export_perfetto(dir, &OutputFile::new(file, true, &Inputs::default())?)
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {
@@ -158,8 +155,7 @@ fn invented() -> (RunRows, RunMeta, Provenance) {
     meta.workloads = ["web", "ring"]
         .map(|name| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() })
         .to_vec();
-    let (from, to) = ("leaf3".to_string(), "spine5".to_string());
-    meta.faults = vec![LinkFault { from, to, parallel: 0, at: Time::from_us(20), what: LinkFault::DOWN.to_string() }];
+    meta.faults = vec![fault("leaf3", "spine5", Time::from_us(20), LinkFault::DOWN)];
     let mut from = provenance();
     from.scenario_toml +=
         "\n[[workload]]\nkind = \"poisson\"\nname = \"web\"\n[[workload]]\nkind = \"collective\"\nname = \"ring\"\n";

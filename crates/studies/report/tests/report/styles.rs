@@ -70,10 +70,7 @@ fn figures_of_a_paper_fit_its_columns() {
             // The title is in the description alone.
             let title = svg.split("aria-label=\"").nth(1).unwrap().split('"').next().unwrap();
             assert!(!svg.contains(&format!(">{title}</text>")), "{}: {title}", path.display());
-        }
-        // A column of a paper has 9 inches.
-        for path in files(&folder, "svg") {
-            let svg = fs::read_to_string(&path).unwrap();
+            // A column of a paper has 9 inches.
             let height = number(&svg, "height=\"") / 72.0;
             assert!(height < 9.0, "{}: {height} inches", path.display());
         }

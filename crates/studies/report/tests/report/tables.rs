@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_outcome::{Measures, RunResult};
 use anabranch_results::{Formats, Frame, Manifest, ReportError, TABLES};
-use anabranch_testkit::folder;
+use anabranch_testkit::{folder, words};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -37,9 +37,8 @@ fn both_formats_equal_the_run() {
         assert_eq!(one.rows(), (table.rows)(table, &RunResult::new(result.clone(), &Measures::ALL)).len());
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{}", table.name);
     }
-    let frame = Frame::read(&parquet, "flows", &["size_bytes", "fct_rx_ps", "slowdown", "status", "start_ps"])
-        .unwrap()
-        .unwrap();
+    let columns = ["size_bytes", "fct_rx_ps", "slowdown", "status", "start_ps"];
+    let frame = Frame::read(&parquet, "flows", &columns).unwrap().unwrap();
     for (i, flow) in result.flows.iter().enumerate() {
         assert_eq!(frame.integers("size_bytes")[i], Some(flow.size_bytes));
         assert_eq!(frame.integers("fct_rx_ps")[i], flow.fct_rx.map(|t| t.ps()));
@@ -95,21 +94,12 @@ fn only_measured_tables_are_written_and_stale_ones_removed() {
     let dir = folder();
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
-    let formats = CSV;
-    common::write_run(&dir, &measured, &meta("prime", 1), formats);
+    common::write_run(&dir, &measured, &meta("prime", 1), CSV);
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
-    let extra = [
-        "series.csv",
-        "series_flows.csv",
-        "series_scheme.csv",
-        "uplinks.csv",
-        "occupancy.csv",
-        "trace.csv",
-        "scheme_hopper.csv",
-    ];
+    let extra = "series.csv series_flows.csv series_scheme.csv uplinks.csv occupancy.csv trace.csv scheme_hopper.csv";
     let of_jobs = ["jobs.csv", "job_ranks.csv", "job_steps.csv", "job_flows.csv", "gpus.csv"];
-    assert_eq!(files(&dir), names(&[&base[..], &extra[..], &of_jobs[..]].concat()));
-    common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), formats);
+    assert_eq!(files(&dir), names(&[&base[..], &words(extra), &of_jobs[..]].concat()));
+    common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), CSV);
     assert_eq!(files(&dir), names(&base));
 }
 
@@ -127,20 +117,15 @@ fn manifest_explains_every_column() {
         assert!(entry.columns.iter().all(|column| !column.meaning.is_empty()));
         if name.ends_with(".csv") {
             let header = csv::Reader::from_path(dir.join(&name)).unwrap().headers().unwrap().clone();
-            assert_eq!(
-                entry.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
-                header.iter().collect::<Vec<_>>()
-            );
+            let explained: Vec<_> = entry.columns.iter().map(|c| c.name.as_str()).collect();
+            assert_eq!(explained, header.iter().collect::<Vec<_>>());
         }
     }
-    let summary: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
     let keys = &manifest.files.iter().find(|file| file.name == "summary.json").unwrap().columns;
     for key in summary.as_object().unwrap().keys() {
-        assert!(
-            keys.iter().any(|k| k.name == *key || k.name.starts_with(&format!("{key}."))),
-            "{key} is not explained"
-        );
+        let is_explained = keys.iter().any(|k| k.name == *key || k.name.starts_with(&format!("{key}.")));
+        assert!(is_explained, "{key} is not explained");
     }
 }
 
@@ -157,7 +142,6 @@ fn names_may_contain_commas_and_quotes() {
 #[test]
 fn damaged_files_give_errors_with_position() {
     let dir = folder();
-    fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("flows.csv"), "flow_id,size_bytes\n0,1000\n1,many\n").unwrap();
     let message = |columns: &[&str]| Frame::read(&dir, "flows", columns).unwrap_err().to_string();
     let text = message(&["size_bytes"]);

@@ -2,7 +2,7 @@
 
 use crate::{
     common,
-    common::{CSV, SCHEMES, link, meta, result, run},
+    common::{CSV, SCHEMES, fault, link, meta, result, run},
 };
 use anabranch_lb::registry::HostParameters;
 use anabranch_outcome::{
@@ -11,7 +11,7 @@ use anabranch_outcome::{
 };
 use anabranch_report::{report, viewed_runs, write_view, write_view_into};
 use anabranch_results::{Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError};
-use anabranch_testkit::{Folder, folder};
+use anabranch_testkit::{Folder, assert_contains, folder};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::ZlibDecoder;
@@ -144,14 +144,8 @@ fn small() -> RunRows {
 fn written(result: &RunRows, formats: Formats) -> Folder {
     let dir = folder();
     let mut meta = meta("prime", 1);
-    let fault = |at, what: &str| LinkFault {
-        from: "leaf0".to_string(),
-        to: "spine0".to_string(),
-        parallel: 0,
-        at: Time::from_us(at),
-        what: what.to_string(),
-    };
-    meta.faults = vec![fault(20, LinkFault::DOWN), fault(35, "up")];
+    let faults = [(20, LinkFault::DOWN), (35, "up")];
+    meta.faults = faults.map(|(at, what)| fault("leaf0", "spine0", Time::from_us(at), what)).to_vec();
     common::write_run(&dir, result, &meta, formats);
     dir
 }
@@ -175,10 +169,8 @@ fn groups_and_servers_are_on_the_page() {
     for formats in [Formats::PARQUET, CSV] {
         let dir = written(&result, formats);
         let (head, columns) = shown(&dir);
-        assert_eq!(
-            (&head["jobs"], &head["servers"]),
-            (&serde_json::json!({ "groups": 2, "flows": true }), &true.into())
-        );
+        assert_eq!(head["jobs"], serde_json::json!({ "groups": 2, "flows": true }));
+        assert_eq!(head["servers"], true);
         let names = columns["node.name"].text();
         let named = |column: &str| -> Vec<&str> {
             columns[column].whole().iter().map(|node| names[*node as usize].as_str()).collect()
@@ -186,10 +178,8 @@ fn groups_and_servers_are_on_the_page() {
         assert_eq!(columns["job.group"].whole(), [0, 1]);
         let completion = columns["job.completion_ps"].real();
         assert!(completion[0] == 4e6 && completion[1].is_nan(), "{completion:?}");
-        assert_eq!(
-            (columns["rank.job"].whole(), named("rank.node")),
-            (&[0, 0, 1][..], vec!["host0", "host1", "host2"])
-        );
+        assert_eq!(columns["rank.job"].whole(), [0, 0, 1]);
+        assert_eq!(named("rank.node"), ["host0", "host1", "host2"]);
         // Flow 1 goes from host1 to host2 from 2 us on.
         assert_eq!((named("job_flow.from"), named("job_flow.to")), (vec!["host1"], vec!["host2"]));
         assert_eq!((columns["job_flow.job"].whole(), columns["job_flow.start_ps"].real()), (&[0][..], &[2e6][..]));
@@ -352,9 +342,7 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
 fn invalid_views_are_refused_and_write_nothing() {
     let refused = |dir: &Path, words: &[&str]| {
         let error = write_view_into(dir, &[dir.to_path_buf()]).unwrap_err().to_string();
-        for word in words {
-            assert!(error.contains(word), "no {word:?} in {error}");
-        }
+        assert_contains(&error, words);
         assert!(!dir.join("view.html").exists(), "{error}");
     };
     let whole = written(&small(), Formats::BOTH);
@@ -418,19 +406,15 @@ fn traced() -> RunRows {
     let route = route.map(|(from, to)| number(from, to));
     let row = |time, psn, packet, event, hop: usize, joined: Option<u64>| TraceRow {
         time: Time::from_ns(time),
-        flow_id: 0,
         psn: Some(psn),
         packet,
         event,
         link: route[hop],
         tag: 7,
         joined: joined.map(Time::from_ns),
-        queue_bytes: None,
         size_bytes: 1000,
-        acked_below: None,
-        marked: false,
-        notification: false,
         retransmission: psn == 2 && time >= 5000,
+        ..TraceRow::default()
     };
     use PacketKind::{Ack, Data, Header};
     use TraceEvent::{Drop, Hop, Loss, Mark, PathChange, Receive, Send, Trim};

@@ -3,13 +3,14 @@
 use anabranch_lb::{Call, CallEvent, Decision, Feedback, Outgoing, Probe, State};
 use anabranch_outcome::{
     Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GpuPortStats, GpuRow,
-    GroupRow, JobFlowRow, JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow,
-    RunResult, RunRows, SchemeRow, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
+    GroupRow, JobFlowRow, JobRows, LinkRow, Measures, PortSample, PortSeries, QueueStats, RankRow, RunResult, RunRows,
+    SchemeRow, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount,
 };
 use anabranch_random::Stream;
 use anabranch_report::Comparison;
 use anabranch_results::{
-    Formats, Plan, PlannedRun, Provenance, RunMeta, Summary, WorkloadMeta, run_name, store_directory, write_plan,
+    Formats, LinkFault, Plan, PlannedRun, Provenance, RunMeta, Summary, WorkloadMeta, run_name, store_directory,
+    write_plan,
 };
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
@@ -104,28 +105,12 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         wall_seconds: 2.0,
         events: Some(5_000_000),
         packet_hops: Some(4_000_000),
-        time_limit_struck: false,
-        deadlock: vec![],
-        stalled_after: None,
-        stalled_port: None,
-        stall_reason: None,
-        skipped: None,
-        interrupted: false,
         flows,
-        jobs: JobRows::default(),
-        links: vec![],
-        gpus: vec![],
         counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() }
             .into(),
         conservation: Some(Conservation { data_packets: data, ..Conservation::default() }),
-        series: vec![],
-        flow_series: vec![],
-        scheme_series: vec![],
-        uplink_counts: vec![],
-        watched: Watched::default(),
         bytes_per_host: Some(4096),
-        window: None,
-        on_wire: None,
+        ..RunRows::default()
     }
 }
 
@@ -271,17 +256,13 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
         time: Time::from_us(1),
         flow_id: 7,
         psn: Some(3),
-        packet: PacketKind::Data,
-        event: TraceEvent::Hop,
         link: 2,
         tag: 9,
         joined: Some(Time::from_ns(900)),
         queue_bytes: Some(4160),
         size_bytes: 4160,
-        acked_below: None,
         marked: true,
-        notification: false,
-        retransmission: false,
+        ..TraceRow::default()
     };
     let lost = TraceRow { event: TraceEvent::NoRoute, psn: None, joined: None, queue_bytes: None, ..sent };
     result.watched.trace = vec![sent, lost];
@@ -334,6 +315,10 @@ fn port_sample(i: u64) -> PortSample {
         ecn_marks: i / 10,
         ..PortSample::default()
     }
+}
+
+pub(crate) fn fault(from: &str, to: &str, at: Time, what: &str) -> LinkFault {
+    LinkFault { from: from.into(), to: to.into(), parallel: 0, at, what: what.into() }
 }
 
 pub(crate) fn summary(rows: &RunRows, meta: &RunMeta) -> Summary {
