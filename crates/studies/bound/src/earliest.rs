@@ -2,7 +2,7 @@
 
 use crate::Demand;
 use anabranch_backend::Setup;
-use anabranch_workload::{Start, TriggerId, TriggerKind};
+use anabranch_workload::{Start, TriggerKind};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Maximum number of starts, activations and firings that are followed.
@@ -31,9 +31,7 @@ pub(crate) fn earliest(setup: &Setup, demands: &mut [Demand]) {
     // Times are whole picoseconds, rounded down: never late.
     let mut events: BinaryHeap<Reverse<(u64, Step)>> = BinaryHeap::new();
     for (number, trigger) in triggers.iter().enumerate() {
-        if let Some(at) = trigger.at {
-            events.push(Reverse((at.ps(), Step::Activate(number as u32))));
-        }
+        events.extend(trigger.at.map(|at| Reverse((at.ps(), Step::Activate(number as u32)))));
     }
     for (number, flow) in flows.iter().enumerate() {
         if let Start::At(time) = flow.start {
@@ -59,9 +57,8 @@ pub(crate) fn earliest(setup: &Setup, demands: &mut [Demand]) {
                 let (received, sent) = (demand.alone(), demand.alone() + demand.back);
                 let flow = &flows[number as usize];
                 for (trigger, after) in [(flow.on_received, received), (flow.on_sent, sent)] {
-                    if let Some(TriggerId(trigger)) = trigger.filter(|_| after.is_finite()) {
-                        events.push(Reverse((now + after as u64, Step::Activate(trigger))));
-                    }
+                    let trigger = trigger.filter(|_| after.is_finite());
+                    events.extend(trigger.map(|of| Reverse((now + after as u64, Step::Activate(of.0)))));
                 }
             }
             Step::Activate(number) => {

@@ -4,7 +4,8 @@
 //! the fabric weighted by lengths. In [`Machine::span`] and [`Machine::total`] the order of the jobs is free and jobs may be
 //! interrupted, so that no schedule of packets beats them.
 
-use std::collections::BinaryHeap;
+use crate::network::Cost;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// A flow on a machine. Times are picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +88,8 @@ impl Machine {
         let (mut after, mut latest) = (0.0, None);
         for job in self.jobs.iter().rev() {
             after += job.work;
-            latest = Some(job.start + after).max_by(latest);
+            let end: f64 = job.start + after;
+            latest = Some(latest.map_or(end, |latest| end.max(latest)));
         }
         latest.map(|latest| latest + self.head() + self.tail())
     }
@@ -101,7 +103,7 @@ impl Machine {
         if self.jobs.iter().any(|job| !(job.work + job.head).is_finite()) {
             return f64::INFINITY;
         }
-        let mut queue: BinaryHeap<Waiting> = BinaryHeap::new();
+        let mut queue: BinaryHeap<(Cost, Reverse<usize>)> = BinaryHeap::new();
         let mut left: Vec<f64> = self.jobs.iter().map(|job| job.work).collect();
         // Sum over the pieces of a job of their time of the machine times the middle of the piece.
         let mut busy = vec![0.0; self.jobs.len()];
@@ -113,9 +115,9 @@ impl Machine {
         loop {
             while let Some((_, number)) = releases.next_if(|(at, _)| *at <= now) {
                 let job = &self.jobs[number];
-                queue.push(Waiting { ratio: weight(job.flow) / job.work, number });
+                queue.push((Cost(weight(job.flow) / job.work), Reverse(number)));
             }
-            let Some(Waiting { number, .. }) = queue.peek().copied() else {
+            let Some((_, Reverse(number))) = queue.peek().copied() else {
                 match releases.peek() {
                     Some((at, _)) => now = *at,
                     None => break,
@@ -136,39 +138,6 @@ impl Machine {
             weight(job.flow) * (mean + job.alone / 2.0 + job.after - job.start - job.turn)
         };
         self.jobs.iter().zip(busy).map(time).sum()
-    }
-}
-
-trait MaxBy {
-    fn max_by(self, other: Self) -> Self;
-}
-
-impl MaxBy for Option<f64> {
-    fn max_by(self, other: Self) -> Self {
-        match (self, other) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-struct Waiting {
-    ratio: f64,
-    number: usize,
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.ratio.total_cmp(&other.ratio).then(other.number.cmp(&self.number))
     }
 }
 

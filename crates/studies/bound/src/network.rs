@@ -205,8 +205,9 @@ pub(crate) fn search(topology: &Topology, from: NodeId, costs: &[f64]) -> (Vec<f
     (least, last)
 }
 
+/// A number in its total order.
 #[derive(Clone, Copy, PartialEq)]
-struct Cost(f64);
+pub(crate) struct Cost(pub(crate) f64);
 
 impl Eq for Cost {}
 
