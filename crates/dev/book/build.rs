@@ -10,9 +10,8 @@ fn main() {
     let mut pages = Vec::new();
     let docs = root.join("docs");
     let mut folders = vec![root, docs.clone()];
-    for entry in fs::read_dir(docs).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
-        folders.push(entry.path());
-    }
+    folders
+        .extend(fs::read_dir(docs).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|at| at.is_dir()));
     folders.sort();
     for folder in folders {
         println!("cargo:rerun-if-changed={}", folder.display());

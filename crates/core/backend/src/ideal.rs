@@ -324,10 +324,7 @@ struct Wire {
 impl Wire {
     /// Returns the time of `count` packets of `bytes` back to back.
     fn time(self, rate: Rate, bytes: u64, count: u64) -> Time {
-        match self.rounds {
-            false => Serialiser::new(rate).serialise(bytes * count),
-            true => rate.wire_time_in_ns(bytes) * count,
-        }
+        if self.rounds { rate.wire_time_in_ns(bytes) * count } else { Serialiser::new(rate).serialise(bytes * count) }
     }
 }
 

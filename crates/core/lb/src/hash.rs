@@ -28,10 +28,7 @@ pub enum Hasher {
 impl Hasher {
     /// Returns the hash of `switch` in a run with `seed`.
     pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
-        match switch.murmur3 {
-            Some(number) => Hasher::Murmur3(number),
-            None => Hasher::Mix(key(seed, switch.key, "ecmp")),
-        }
+        switch.murmur3.map_or_else(|| Hasher::Mix(key(seed, switch.key, "ecmp")), Hasher::Murmur3)
     }
 }
 

@@ -154,10 +154,7 @@ impl FaultAction {
 impl Fault {
     /// Returns the dotted key of this fault in the scenario.
     pub fn key(&self, key: &str) -> String {
-        match self.number {
-            Some(number) => format!("fault[{number}].{key}"),
-            None => format!("fault.{key}"),
-        }
+        self.number.map_or_else(|| format!("fault.{key}"), |number| format!("fault[{number}].{key}"))
     }
 }
 

@@ -44,10 +44,7 @@ impl FlowSet {
     /// Returns the flow of a number below [`FlowSet::number_of_flows`].
     #[inline]
     pub fn flow(&self, number: u32) -> Flow {
-        match self.flows.get(number as usize) {
-            Some(flow) => *flow,
-            None => self.flow_of_template(number),
-        }
+        self.flows.get(number as usize).map_or_else(|| self.flow_of_template(number), |flow| *flow)
     }
 
     #[cold]
@@ -59,10 +56,7 @@ impl FlowSet {
 
     #[inline]
     pub fn flow_key(&self, number: u32) -> u64 {
-        match self.flows.get(number as usize) {
-            Some(flow) => flow.key,
-            None => self.template_of(number).key(number),
-        }
+        self.flows.get(number as usize).map_or_else(|| self.template_of(number).key(number), |flow| flow.key)
     }
 
     #[inline]

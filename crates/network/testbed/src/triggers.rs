@@ -29,9 +29,7 @@ impl<'a> Triggers<'a> {
             }
         }
         for (number, trigger) in set.triggers.iter().enumerate() {
-            if let Some(at) = trigger.at {
-                due.push(Reverse((at, Due::Activation(number as u32))));
-            }
+            due.extend(trigger.at.map(|at| Reverse((at, Due::Activation(number as u32)))));
         }
         let triggers = set.triggers.len();
         Triggers { set, activations: vec![0; triggers], next_target: vec![0; triggers], due }

@@ -195,15 +195,12 @@ mod tests {
                 all.push(Event::FlowTimer { host, flow });
                 all.push(Event::Start { host, flow });
             }
-            for stage in [Stage::Activated, Stage::Begins, Stage::Fires] {
-                all.push(Event::Trigger { home: host, trigger: MAX_STAGED - 1, stage });
-            }
-            for step in [Step::FirstByte, Step::LastByte, Step::Acknowledged] {
-                all.push(Event::ScaleUp { host, flow: FlowId(MAX_STAGED - 1), step });
-            }
-            for balancer in [0, 63] {
-                all.push(Event::SchemeTimer { switch, balancer, number: MAX_SCHEME_TIMERS - 1 });
-            }
+            let (trigger, flow) = (MAX_STAGED - 1, FlowId(MAX_STAGED - 1));
+            let stages = [Stage::Activated, Stage::Begins, Stage::Fires];
+            all.extend(stages.map(|stage| Event::Trigger { home: host, trigger, stage }));
+            let steps = [Step::FirstByte, Step::LastByte, Step::Acknowledged];
+            all.extend(steps.map(|step| Event::ScaleUp { host, flow, step }));
+            all.extend([0, 63].map(|balancer| Event::SchemeTimer { switch, balancer, number: MAX_SCHEME_TIMERS - 1 }));
         }
         all
     }

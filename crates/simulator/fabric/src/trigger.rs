@@ -99,10 +99,7 @@ impl Triggers {
             false if definition.begun() == 0 => {}
             false => cx.plan_event(begins, home, event(Stage::Begins)),
         }
-        match fires == now {
-            true => self.fire(cx, trigger),
-            false => cx.plan_event(fires, home, event(Stage::Fires)),
-        }
+        if fires == now { self.fire(cx, trigger) } else { cx.plan_event(fires, home, event(Stage::Fires)) }
     }
 
     fn fire(&mut self, cx: &mut Ctx<'_>, trigger: u32) {

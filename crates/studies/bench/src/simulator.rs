@@ -61,9 +61,7 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseRe
 
     let mut measured = CaseResult::new(case, &setup, set_up_seconds);
     for _ in 0..if case.once { 1 } else { repetitions.max(1) } {
-        if let Some(yardstick) = &yardstick {
-            measured.stripped.push(time_loop(yardstick));
-        }
+        measured.stripped.extend(yardstick.as_ref().map(time_loop));
         reset_peak_rss();
         let (result, timed) = simulate(&setup, threads)?;
         measured.peak_rss_bytes = measured.peak_rss_bytes.max(peak_rss_bytes());

@@ -344,9 +344,8 @@ impl Reproduction {
                 ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper_plan, paper)),
                 ("comparisons.csv".to_string(), "the comparisons that claims rest on", text::comparisons_csv(paper)),
             ];
-            for (id, rows) in &paper.rows {
-                tables.push((format!("rows/{id}.csv"), "the metrics of each run of a study", rows.to_csv()));
-            }
+            let of_study = "the metrics of each run of a study";
+            tables.extend(paper.rows.iter().map(|(id, rows)| (format!("rows/{id}.csv"), of_study, rows.to_csv())));
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
             write_claims(&place, &text::page(paper_plan, paper, outcome), &figures, &tables)?;

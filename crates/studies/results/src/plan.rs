@@ -46,10 +46,7 @@ impl Axis {
             "" => String::new(),
             "bdp" => " [BDP]".to_string(),
             "us" => " [\u{b5}s]".to_string(),
-            unit => match unit.strip_suffix("bps") {
-                Some(prefix) => format!(" [{prefix}bit/s]"),
-                None => format!(" [{unit}]"),
-            },
+            unit => unit.strip_suffix("bps").map_or_else(|| format!(" [{unit}]"), |prefix| format!(" [{prefix}bit/s]")),
         };
         let last = self.key.rsplit('.').next().unwrap_or(&self.key).replace('_', " ");
         let titles = [self.words(), &last].map(|words| format!("{}{unit}", capital(words)));

@@ -157,10 +157,7 @@ pub fn check_results(dir: &Path) -> Result<(), ReportError> {
     if dir.join(PLAN).exists() {
         findings.extend(check_files(dir, |name| name == PLAN)?);
     }
-    match findings.first() {
-        Some(Finding { path, found, .. }) => Err(ReportError::content(path, found, REPAIR)),
-        None => Ok(()),
-    }
+    findings.first().map_or(Ok(()), |Finding { path, found, .. }| Err(ReportError::content(path, found, REPAIR)))
 }
 
 /// Checks that `runs` are those that the comparison in `dir` was made of.

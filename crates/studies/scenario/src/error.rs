@@ -8,7 +8,8 @@ use miette::{
 use std::{fmt, ops::Range, sync::Arc};
 
 /// Error in the user's input.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
 pub struct ScenarioError(Box<Parts>);
 
 #[derive(Clone, Debug)]
@@ -196,14 +197,6 @@ impl Mistakes {
         Err(first)
     }
 }
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
-    }
-}
-
-impl std::error::Error for ScenarioError {}
 
 /// The line of the place and its neighbours, as far as they are short. It is quoted without a pass over the whole text for each
 /// error.

@@ -155,10 +155,7 @@ impl<'t> Section<'t> {
 
     /// Fails if a key remains; `allowed` are all valid keys.
     pub fn finish(self, allowed: &[&'static str]) -> Result<(), ScenarioError> {
-        match self.left.first() {
-            Some((key, node)) => Err(self.unknown(key, node, &[], allowed)),
-            None => Ok(()),
-        }
+        self.left.first().map_or(Ok(()), |(key, node)| Err(self.unknown(key, node, &[], allowed)))
     }
 
     fn unknown(&self, key: &str, node: &Node, own: &[&'static str], also: &[&'static str]) -> ScenarioError {

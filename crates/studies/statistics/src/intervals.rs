@@ -74,8 +74,5 @@ pub fn level_of(tests: usize) -> f64 {
 
 /// Returns the number of seeds in words: `about 12 seeds`.
 pub fn about_seeds(seeds: Option<usize>) -> String {
-    match seeds {
-        Some(seeds) => format!("about {seeds} seeds"),
-        None => format!("more than {MAX_SEEDS_NEEDED} seeds"),
-    }
+    seeds.map_or_else(|| format!("more than {MAX_SEEDS_NEEDED} seeds"), |seeds| format!("about {seeds} seeds"))
 }

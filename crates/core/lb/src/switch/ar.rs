@@ -133,10 +133,7 @@ impl SwitchScheme for Ar {
     }
 
     fn state(&self, _now: Time, packet: &PacketView, _header: &SwitchHeader) -> State {
-        match packet.control {
-            true => State::default(),
-            false => Columns { equal_hops: self.shortest.len() as f64 }.into(),
-        }
+        if packet.control { State::default() } else { Columns { equal_hops: self.shortest.len() as f64 }.into() }
     }
 }
 

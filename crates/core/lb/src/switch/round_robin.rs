@@ -65,9 +65,7 @@ impl SwitchScheme for RoundRobin {
 
     fn on_routes_changed(&mut self, groups: u32) {
         self.next.clear();
-        for _ in 0..groups {
-            self.next.push(self.stream.below(self.widest) as u32);
-        }
+        self.next.extend((0..groups).map(|_| self.stream.below(self.widest) as u32));
     }
 }
 

@@ -135,10 +135,7 @@ impl SwitchScheme for Ugal {
                 let port = if keeps { minimal.port } else { valiant.port };
                 return course.leave(at, port, header);
             }
-            match keeps {
-                true => course.clear_ev(),
-                false => course.set_ev(ev((first, second))),
-            }
+            if keeps { course.clear_ev() } else { course.set_ev(ev((first, second))) }
         }
         let port = course.port(at);
         course.leave(at, port, header)

@@ -59,9 +59,7 @@ fn ways(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, at: NodeId, to: NodeId, 
     }
     let mut found = Vec::new();
     for (link, next) in live.get(&at).into_iter().flatten() {
-        for rest in ways(live, *next, to, left - 1) {
-            found.push([vec![*link], rest].concat());
-        }
+        found.extend(ways(live, *next, to, left - 1).into_iter().map(|rest| [vec![*link], rest].concat()));
     }
     found
 }

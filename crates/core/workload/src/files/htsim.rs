@@ -101,10 +101,7 @@ impl Reader<'_> {
     }
 
     fn once<T>(&self, line: usize, key: &str, slot: &mut Option<T>, value: T) -> Result<(), WorkloadError> {
-        match slot.replace(value) {
-            None => Ok(()),
-            Some(_) => Err(self.source.wrong(line, format!("`{key}` comes twice"))),
-        }
+        slot.replace(value).map_or(Ok(()), |_| Err(self.source.wrong(line, format!("`{key}` comes twice"))))
     }
 
     fn unknown(&self, line: usize, found: &str, allowed: &[&'static str]) -> WorkloadError {

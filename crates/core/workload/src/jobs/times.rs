@@ -186,10 +186,9 @@ impl Walk<'_> {
             }
         }
         let key = |ready: Option<Time>| ready.unwrap_or(UNKNOWN);
-        let mut queue: BinaryHeap<Reverse<(Time, u32)>> = BinaryHeap::new();
-        for at in (0..operations).filter(|at| open[*at] == 0) {
-            queue.push(Reverse((key(self.ready(schedule, at).0), at as u32)));
-        }
+        let free = (0..operations).filter(|at| open[*at] == 0);
+        let mut queue: BinaryHeap<Reverse<(Time, u32)>> =
+            free.map(|at| Reverse((key(self.ready(schedule, at).0), at as u32))).collect();
         while let Some(Reverse((_, number))) = queue.pop() {
             let at = number as usize;
             let (ready, cause) = self.ready(schedule, at);

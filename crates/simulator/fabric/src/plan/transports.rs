@@ -132,10 +132,9 @@ pub fn short_window(setup: &Setup) -> Option<String> {
     let pairs = UsedPairs::new(setup);
     let of_groups = setup.flows.templates.iter().flat_map(GroupTemplate::of_ranks);
     let longest_flow = setup.flows.flows.iter().chain(of_groups).map(|flow| flow.size).max()?;
-    let mut known = BTreeSet::new();
-    for pair in &pairs.list {
-        known.insert((pair.capacity.bytes_in(pair.base_rtt), pair.base_rtt, pair.key.own, pair.nic_rate));
-    }
+    let known = pairs.list.iter();
+    let known: BTreeSet<_> =
+        known.map(|pair| (pair.capacity.bytes_in(pair.base_rtt), pair.base_rtt, pair.key.own, pair.nic_rate)).collect();
     let short = known.into_iter().rev().find_map(|(bdp, base_rtt, own, nic_rate)| {
         let network = Network { base_rtt, bdp, nic_rate, longest: pairs.longest, ..Network::default() };
         let transport = setup.own_transports.get(&u32::from(own)).unwrap_or(&setup.transport);

@@ -16,10 +16,8 @@ pub(crate) fn wire_time(rate: Rate, whole_nanoseconds: bool, largest: u64) -> (u
         let times = (0..=largest).map(|bytes| rate.wire_time_in_ns(bytes).ps() as u32).collect();
         return (0, Some(Box::new(WireTime::WholeNanoseconds(times))));
     }
-    match rate.ps_per_byte() {
-        Some(ps) => (ps as u32, None),
-        None => (0, Some(Box::new(WireTime::Carried(Serialiser::new(rate))))),
-    }
+    rate.ps_per_byte()
+        .map_or_else(|| (0, Some(Box::new(WireTime::Carried(Serialiser::new(rate))))), |ps| (ps as u32, None))
 }
 
 impl WireTime {

@@ -49,10 +49,7 @@ fn delays(
     let waits = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.receivers.waits.get(id.at())?;
     let (parts, links) = record.complete(received.ps(), waits);
     let waits_for_others = start_time(flow.start).is_none();
-    let link = |order: Option<u32>| match order {
-        Some(order) => plan.link_of(order),
-        None => plan.topology.host_uplink(flow.src).0,
-    };
+    let link = |order: Option<u32>| order.map_or(plan.topology.host_uplink(flow.src).0, |order| plan.link_of(order));
     let first = Time::from_ps(first[usize::from(flow.workload)]);
     Some(FlowDelays {
         predecessor: if waits_for_others { started - first } else { Time::ZERO },

@@ -80,9 +80,8 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
             let sampled_at = |k: usize| SampledSender { paths: if k == 0 { sampled.paths } else { 0 }, ..*sampled };
             samples.extend(times.map(|(k, time)| flow_sample(time, &sampled_at(k), &receiver)));
         }
-        if let Some((time, sampled)) = &sent.last {
-            samples.push(flow_sample(*time, sampled, &final_sample(target, sent.flow)));
-        }
+        let last = sent.last.as_ref();
+        samples.extend(last.map(|(time, sampled)| flow_sample(*time, sampled, &final_sample(target, sent.flow))));
         FlowSeries { flow_id: sent.flow, samples }
     };
     let asked = if plan.measure.series_interval > Time::ZERO { plan.measure.series_flows.len() } else { 0 };

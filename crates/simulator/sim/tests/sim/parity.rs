@@ -80,15 +80,9 @@ fn decisions_follow_from_calls_and_seed() {
         let tags = host.capabilities().tags();
         let pair = format!("{}+{}", host.name(), partner(tags));
         let guided = matches!(tags, TagKind::Guided | TagKind::Category);
-        let graph = match guided {
-            true => topology("dragonfly", "p=2 a=4 h=2"),
-            false => fat_tree(2, 8),
-        };
+        let graph = if guided { topology("dragonfly", "p=2 a=4 h=2") } else { fat_tree(2, 8) };
         let flows = permutation(&graph, 300_000, 1);
-        let transport = match guided {
-            true => UetTransport::spritz(),
-            false => UetTransport::default(),
-        };
+        let transport = if guided { UetTransport::spritz() } else { UetTransport::default() };
         let mut setup = Setup { transport: TransportParameters::Uet(transport), ..setup(graph, flows, &pair) };
         let (calls, result) = calls(&mut setup);
         // 300 kB are 74 packets, of 32 hosts at least.

@@ -72,10 +72,7 @@ fn every_scheme_is_within_one_percent() {
     for alias in ALIASES {
         let (_, switch) = registry::resolve(alias.name).expect("a scheme");
         let is_guided = switch.capabilities().packet_scope() == PacketScope::Guided;
-        let topology = match is_guided {
-            true => topology("dragonfly", "p=2 a=4 h=2"),
-            false => fat_tree(2, 8),
-        };
+        let topology = if is_guided { topology("dragonfly", "p=2 a=4 h=2") } else { fat_tree(2, 8) };
         let permuted = permutation(&topology, 24 * MIB, 1);
         let mut setup = setup(topology, permuted, alias.name);
         if is_guided {

@@ -201,10 +201,8 @@ fn adjacency(dice: &mut Dice) -> String {
 fn conweave(dice: &mut Dice) -> String {
     let (leaves, spines, hosts) = (dice.number(2, 3), dice.number(1, 3), dice.number(1, 3));
     let first = leaves * hosts;
-    let mut cables = Vec::new();
-    for host in 0..first {
-        cables.push(format!("{host} {} 100Gbps 1000ns 0", first + host / hosts));
-    }
+    let own = |host: u64| format!("{host} {} 100Gbps 1000ns 0", first + host / hosts);
+    let mut cables: Vec<String> = (0..first).map(own).collect();
     for leaf in 0..leaves {
         for spine in 0..spines {
             let rate = dice.pick(&["100Gbps", "100Gbps", "40Gbps"]);
