@@ -224,10 +224,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     if !regressions.is_empty() {
         failures.push(format!("--fail-on-regression: {} of {} times are regressions", regressions.len(), judged.len()));
     }
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Check(failures.join("; "))),
-    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Check(failures.join("; "))) }
 }
 
 fn assertion(text: &str, schemes: &[String], workloads: &[String]) -> Result<Assertion, ScenarioError> {

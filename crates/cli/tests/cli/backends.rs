@@ -81,8 +81,8 @@ fn wire_settings_distinguish_runs() {
     // The same in a sweep, on a backend that reads the section.
     let words = ["sweep", "tiny", "--over", "wire.labels=4,8", "--schemes", "ecmp", "--seeds", "1", "--out", "swept"];
     assert_output(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
-    let output = folder.run_with_sleep(&[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let swept = folder.run_with_sleep(&[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
+    assert_output(&swept, 0, &[]);
     assert_eq!(std::fs::read_dir(folder.0.join("swept/runs")).unwrap().count(), 2);
 }
 
@@ -117,15 +117,9 @@ fn verify_reports_a_missing_backend() {
     folder.ok(&words);
     std::fs::rename(folder.0.join("out/sim"), folder.0.join("sim")).unwrap();
     std::fs::rename(folder.0.join("other"), folder.0.join("out/sim")).unwrap();
-    let output = folder.line("verify out");
-    assert!(code(&output) == 1 && stdout(&output).contains("its runs are not those"), "{}", stdout(&output));
+    folder.prints("verify out", 1, &["its runs are not those"]);
     std::fs::remove_dir_all(folder.0.join("out/sim")).unwrap();
-    let output = folder.line("verify out");
-    assert!(
-        code(&output) == 1 && stdout(&output).contains("the tables were made of these results"),
-        "{}",
-        stdout(&output)
-    );
+    folder.prints("verify out", 1, &["the tables were made of these results"]);
 }
 
 /// Every key that a testbed replaces is named, under any scheme; in the ready-made scenarios both backends run the same
@@ -225,8 +219,7 @@ fn foreign_directory_is_unchanged() {
         let out = format!("{name}-there");
         std::fs::create_dir(folder.0.join(&out)).unwrap();
         folder.file(&format!("{out}/{name}"), "mine");
-        let refused = folder.run_with_sleep(&[&words[..], &[&out]].concat());
-        assert_eq!(code(&refused), 2, "{name}: {}", stderr(&refused));
+        assert_output(&folder.run_with_sleep(&[&words[..], &[&out]].concat()), 2, &[]);
         assert_eq!(folder.entries(&out), [name], "{name}");
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }

@@ -1,6 +1,6 @@
 //! Checks for scripts: `--strict` and `--assert` end with exit code 1.
 
-use crate::common::{Folder, code, stderr, stdout};
+use crate::common::{Folder, assert_output, code, stderr, stdout};
 use serde_json::Value;
 
 /// Two flows of 1 MB at 400 Gbit/s, of which 10 us let none finish.
@@ -23,9 +23,7 @@ fn strict_refuses_unfinished_flows() {
             folder.run(&[words, &["--progress", "never", "--out", &format!("{out}{number}")], strict].concat())
         };
         assert_eq!(code(&run(&[], "lax")), 0, "{words:?}");
-        let strict = run(&["--strict"], "strict");
-        assert_eq!(code(&strict), 1, "{words:?}: {}", stderr(&strict));
-        assert!(stderr(&strict).contains("--strict: flows did not finish:"), "{}", stderr(&strict));
+        assert_output(&run(&["--strict"], "strict"), 1, &["--strict: flows did not finish:"]);
         // The results are those without the option.
         assert!(folder.0.join(format!("strict{number}/report.html")).exists());
     }
@@ -42,13 +40,9 @@ fn assertions_about_a_comparison() {
     };
     // A slowdown is at least 1.
     let holds = compare(&["prime.slowdown_p99 >= 1", "prime.slowdown_mean <= prime.slowdown_max"]);
-    assert_eq!(code(&holds), 0, "{}", stderr(&holds));
-    assert!(stderr(&holds).contains("assertion holds: prime.slowdown_p99 >= 1: prime.slowdown_p99 is "));
+    assert_output(&holds, 0, &["assertion holds: prime.slowdown_p99 >= 1: prime.slowdown_p99 is "]);
     let fails = compare(&["prime.slowdown_p99 >= 1", "prime.slowdown_p99 < 1"]);
-    assert_eq!(code(&fails), 1, "{}", stderr(&fails));
-    for words in ["assertion fails: prime.slowdown_p99 < 1: ", "--assert: 1 of 2 do not hold"] {
-        assert!(stderr(&fails).contains(words), "{words}: {}", stderr(&fails));
-    }
+    assert_output(&fails, 1, &["assertion fails: prime.slowdown_p99 < 1: ", "--assert: 1 of 2 do not hold"]);
 }
 
 /// A window of a quarter makes every flow slower than before: each of its times is a regression, in a `JUnit` file too, unless the
@@ -59,16 +53,12 @@ fn regressions_since_earlier_results() {
     let compare = "compare tiny --schemes ecmp,ops --progress never --seeds";
     folder.ok(&format!("{compare} 3 --out before"));
     let now = |rest: &str| folder.line(&format!("{compare} {rest}"));
-    let same = now("3 --out same --against before --fail-on-regression 0.1% --junit same.xml");
-    assert_eq!(code(&same), 0, "{}", stderr(&same));
+    assert_output(&now("3 --out same --against before --fail-on-regression 0.1% --junit same.xml"), 0, &[]);
     assert!(folder.read("same.xml").contains("failures=\"0\""));
     let slower =
         now("3 --set transport.window=16KiB --out slower --against before --fail-on-regression 5% --junit slower.xml");
-    assert_eq!(code(&slower), 1, "{}", stderr(&slower));
-    assert!(stderr(&slower).contains("regression: ops.permutation.slowdown_p99: "), "{}", stderr(&slower));
-    assert!(
-        stderr(&slower).contains("; significant over 3 seeds") && stderr(&slower).contains("--fail-on-regression: ")
-    );
+    assert_output(&slower, 1, &["regression: ops.permutation.slowdown_p99: ", "; significant over 3 seeds"]);
+    assert_output(&slower, 1, &["--fail-on-regression: "]);
     let xml = folder.read("slower.xml");
     let case = "<testcase classname=\"ops.permutation\" name=\"slowdown_p99\"><failure message=\"";
     assert!(xml.contains(case) && xml.ends_with("</testsuites>\n"), "{xml}");
@@ -81,8 +71,7 @@ fn regressions_since_earlier_results() {
         ("--junit x.xml", "found no check to write"),
         ("--against before --fail-on-regression 7", "expected a share above 0"),
     ] {
-        let output = now(&format!("3 --out wrong {wrong}"));
-        assert!(code(&output) == 2 && stderr(&output).contains(words), "{wrong}: {}", stderr(&output));
+        assert_output(&now(&format!("3 --out wrong {wrong}")), 2, &[words]);
         assert!(!folder.0.join("wrong").exists() && !folder.0.join("x.xml").exists());
     }
 }
@@ -96,21 +85,18 @@ fn steady_state_is_skipped_where_there_is_one() {
         "[topology]\nkind = \"fat-tree\"\ntiers = 2\nradix = 8\n[load_balancer]\nscheme = \"prime\"\n\
          [[workload]]\nkind = \"permutation\"\nsize = \"64MiB\"\n[run]\nskip = \"steady\"\n",
     );
-    let output = folder.ok("run skip.toml --out run --format json");
-    assert!(stderr(&output).contains("`run.skip` skipped 7"), "{}", stderr(&output));
+    let output = folder.ends("run skip.toml --out run --format json", 0, &["`run.skip` skipped 7"]);
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&summary["status"], &summary["fingerprint"]), (&"skipped".into(), &Value::Null));
     assert!(summary["skipped_s"].as_f64().unwrap() > 0.7 * summary["simulated_s"].as_f64().unwrap());
     assert!(summary["conservation"].is_null() && summary["counters"]["data_packets"].is_null());
     folder.ok("verify run");
-    let output = folder.line("run skip.toml --set workload.0.size=4MiB --out full --format json");
-    assert!(stderr(&output).contains("not steady, simulated in full"), "{}", stderr(&output));
+    let full = "run skip.toml --set workload.0.size=4MiB --out full --format json";
+    let output = folder.ends(full, 0, &["not steady, simulated in full"]);
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert!(summary["status"] == "finished" && summary["skipped_s"] == 0.0 && summary["fingerprint"].is_string());
-    folder.refused(
-        "check skip.toml --set measure.attribution=true",
-        &["`skip`: found \"steady\" together with measure.attribution"],
-    );
+    let both = "check skip.toml --set measure.attribution=true";
+    folder.refused(both, &["`skip`: found \"steady\" together with measure.attribution"]);
 }
 
 /// Four links of 1 us at 400 Gb/s, 83.2 ns out and 1.28 ns back on each: 8337.92 ns or 416,896 B. These are 101 packets of 4160 B,

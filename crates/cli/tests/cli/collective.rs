@@ -19,9 +19,7 @@ fn assert_output(arguments: &[&str], code: i32, words: &[&str]) {
     let output = anabranch(arguments);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{text}");
-    for word in words {
-        assert!(text.contains(word), "no `{word}` in {text}");
-    }
+    anabranch_testkit::assert_contains(&text, words);
 }
 
 #[test]

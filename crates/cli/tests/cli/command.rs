@@ -1,6 +1,6 @@
 //! The program as users and scripts see it: exit codes, outputs, files.
 
-use crate::common::{Folder, assert_contains, assert_has, code, json, stderr, stdout};
+use crate::common::{Folder, assert_contains, assert_has, assert_output, code, json, stderr, stdout};
 use anabranch_testkit::send_signal;
 use serde_json::Value;
 use std::{path::Path, process::Stdio};
@@ -105,10 +105,7 @@ fn comparison_is_relative_to_baseline_and_reuses_runs() {
     let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
     assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
     let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
-    let refused = folder.ends(&other, 2, &[]);
-    for part in ["contains runs of another scenario: Permutation on eight hosts", "--replace", "--out"] {
-        assert!(stderr(&refused).contains(part), "no {part:?} in {}", stderr(&refused));
-    }
+    folder.refused(&other, &["contains runs of another scenario: Permutation on eight hosts", "--replace", "--out"]);
     assert!(!folder.exists("out/earlier-runs"), "nothing is touched unasked");
     let other = [&other[..], &["--replace"]].concat();
     assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
@@ -165,8 +162,7 @@ fn check_prints_a_scenario_that_checks() {
         json(&folder.run(&arguments))["hash"].as_str().unwrap().to_string()
     };
     assert_eq!(hash("printed.toml", &[]), hash("first-run", &["--set", "topology.radix=8"]));
-    let output = folder.line("check web-search-128 --set workload.0.load=1.5");
-    assert!(stderr(&output).contains("warning") && code(&output) == 0, "{}", stderr(&output));
+    folder.ends("check web-search-128 --set workload.0.load=1.5", 0, &["warning"]);
 }
 
 #[test]
@@ -280,17 +276,10 @@ fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     assert_eq!(folder.entries("out/earlier-runs"), [key.clone(), format!("{key}-2"), format!("{key}-3")]);
     half("flows.parquet");
     let page = folder.bytes("out/report.html");
-    let output = folder.line("report out");
-    let message = stderr(&output);
-    assert_eq!(code(&output), 2, "{message}");
-    assert!(message.contains(&key) && message.contains("flows.parquet"), "{message}");
+    folder.refused("report out", &[&key, "flows.parquet"]);
     assert!(folder.bytes("out/report.html") == page);
     let output = folder.run(&arguments);
-    assert!(
-        stderr(&output).contains("flows.parquet") && stderr(&output).contains("is run again"),
-        "{}",
-        stderr(&output)
-    );
+    assert_contains(&stderr(&output), &["flows.parquet", "is run again"]);
     assert_eq!(json(&output)["reused_runs"].as_u64(), Some(1));
     assert_eq!(fingerprints(&json(&folder.run(&[&arguments[..], &["--again"]].concat()))), fingerprints(&first));
 }
@@ -304,20 +293,17 @@ fn interruption_keeps_finished_runs() {
     let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     send_signal(child.id(), "INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert_output(&child.wait_with_output().unwrap(), 130, &["interrupted"]);
     let summary = folder.json_file("out/summary.json");
     assert_eq!(summary["interrupted"].as_bool(), Some(true));
     assert!(Path::new(&folder.0.join("out/report.html")).exists());
-    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
 
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--set", size, "--out", "compare", "--threads", "1"];
     let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     send_signal(child.id(), "INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 130, "{}", stderr(&output));
-    assert!(folder.exists("compare/plan.json") && stderr(&output).contains("interrupted"));
+    assert_output(&child.wait_with_output().unwrap(), 130, &["interrupted"]);
+    assert!(folder.exists("compare/plan.json"));
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
 }

@@ -67,12 +67,8 @@ fn only_regular_files_are_read() {
         assert_refused(&run_in_time(&folder, &["run", "sizes.toml"]), &["sizes.toml", path, what], "sizes");
         folder.file("graph.toml", &format!("[topology]\nkind = \"file\"\npath = \"{path}\"\n{permutation}"));
         assert_refused(&run_in_time(&folder, &["run", "graph.toml"]), &["graph.toml", path, what], "topology");
-        folder.file(
-            "over.toml",
-            &format!(
-                "[sweep]\nscenario = \"{path}\"\nschemes = [\"ops\"]\n[sweep.over]\n\"workload.0.size\" = [\"1KiB\"]\n"
-            ),
-        );
+        let over = "[sweep.over]\n\"workload.0.size\" = [\"1KiB\"]\n";
+        folder.file("over.toml", &format!("[sweep]\nscenario = \"{path}\"\nschemes = [\"ops\"]\n{over}"));
         assert_refused(&run_in_time(&folder, &["sweep", "over.toml"]), &[path, what], "sweep");
     }
     assert!(folder.entries("results").is_empty(), "nothing is left");
@@ -150,11 +146,8 @@ fn seeds_have_64_bits() {
         assert_refused(&folder.run(words), &["seed"], &format!("{words:?}"));
     }
     folder.file("bare.toml", &format!("seed = {text}\n{}", scenario(permutation)));
-    assert_refused(
-        &folder.line("run bare.toml"),
-        &["bare.toml:1:8", "written as text", &format!("\"{text}\"")],
-        "bare",
-    );
+    let text = format!("\"{text}\"");
+    assert_refused(&folder.line("run bare.toml"), &["bare.toml:1:8", "written as text", &text], "bare");
 }
 
 fn two(first: &str, second: &str) -> String {
@@ -193,11 +186,8 @@ fn every_name_has_separate_figures() {
     ] {
         folder.file("endless.toml", &text);
         for command in ["check", "run"] {
-            assert_refused(
-                &folder.run(&[command, "endless.toml"]),
-                &["endless.toml", "1001 characters", "1000"],
-                command,
-            );
+            let output = folder.run(&[command, "endless.toml"]);
+            assert_refused(&output, &["endless.toml", "1001 characters", "1000"], command);
         }
     }
 }
@@ -503,9 +493,7 @@ fn failures_that_cut_off_a_host_name_the_pair() {
         folder.file("f.cm", &file(spines - 1));
         folder.ok("run cut.toml --out out");
         folder.file("f.cm", &file(spines));
-        let output = folder.line("check cut.toml");
-        let said = stderr(&output);
-        assert!(code(&output) == 2 && said.contains("no path from host1 to host3"), "{said}");
+        folder.refused("check cut.toml", &["no path from host1 to host3"]);
     }
 }
 
@@ -540,10 +528,8 @@ fn limits_of_the_address_space_are_kept() {
                 Some(0) => done += 1,
                 Some(2) => {
                     refused += 1;
-                    assert!(
-                        message.contains("memory") && message.contains("limit"),
-                        "{scenario}, {kilobytes}: {message}"
-                    );
+                    let is_named = message.contains("memory") && message.contains("limit");
+                    assert!(is_named, "{scenario}, {kilobytes}: {message}");
                 }
                 _ => panic!("{scenario}, {kilobytes}: {:?}: {message}", output.status),
             }
@@ -646,11 +632,7 @@ fn repeated_collectives_stay_within_the_memory_limit() {
         let words = ["run", "repeated.toml", "--out", "out", "--replace", "--progress", "never", "--set", &set];
         let (output, peak) = run_and_watch(&folder, &words);
         assert!(code(&output) == 2 || code(&output) == 0 && peak < limit, "{limit}: {peak} B, {}", stderr(&output));
-        assert_eq!(
-            code(&output) == 0,
-            limit > 185_000_000,
-            "42 MB and 120,000 * 1,150 B are 180 MB: {}",
-            stderr(&output)
-        );
+        // 42 MB and 120,000 * 1,150 B are 180 MB.
+        assert_eq!(code(&output) == 0, limit > 185_000_000, "{}", stderr(&output));
     }
 }

@@ -113,11 +113,8 @@ fn rows_of_jobs_follow_from_those_of_flows() {
         assert_eq!((number(row, "group"), number(row, "repetition"), number(row, "step")), *key);
         let start = messages.iter().map(|message| message.3).min().unwrap();
         let end = messages.iter().map(|message| message.0).max().unwrap();
-        assert_eq!(
-            (number(row, "messages"), number(row, "start_ps"), number(row, "end_ps")),
-            (8, start, end),
-            "{row:?}"
-        );
+        let times = (number(row, "messages"), number(row, "start_ps"), number(row, "end_ps"));
+        assert_eq!(times, (8, start, end), "{row:?}");
         assert_eq!(number(row, "completion_ps"), end - start);
         let last: Vec<_> = messages.iter().filter(|message| message.0 == end).collect();
         let found = (number(row, "last_flow"), number(row, "last_rank"));

@@ -1,6 +1,6 @@
 //! `replay`: the recorded scheme repeats itself, others differ where they must, and what cannot be replayed is refused.
 
-use crate::common::{Folder, code, json, stderr, stdout};
+use crate::common::{Folder, assert_contains, code, json, stderr, stdout};
 use serde_json::Value;
 
 const TRACED: &str = "--set measure.trace_flows=[0,1] --set measure.trace_scheme=true --seed 3";
@@ -50,9 +50,7 @@ fn choices_have_their_reason_and_state() {
     let folder = Folder::new("replay-state");
     run(&folder, "reps", "--set workload.0.size=409600B");
     let shown = stdout(&folder.ok("replay reps --flow 0"));
-    for word in ["after", "open", "fresh_values", "explore_packets"] {
-        assert!(shown.contains(word), "no `{word}` in {shown}");
-    }
+    assert_contains(&shown, &["after", "open", "fresh_values", "explore_packets"]);
     let replayed = json(&folder.line("replay reps --flow 0 --format json"));
     let calls = replayed["calls"].as_array().unwrap();
     let ack = calls.iter().find(|call| call["recorded"]["event"] == "ack" && call["marked"] == false).unwrap();

@@ -35,10 +35,7 @@ fn missing_runs_are_reported_per_claim() {
         assert_eq!(claim["verdict"], "not run", "{claim}");
         assert_has(claim, &["published", "ours", "sizes", "seeds"]);
     }
-    assert!(
-        folder.entries("out").contains(&"reproduce".to_string())
-            && !folder.entries("out").contains(&"runs".to_string())
-    );
+    assert!(folder.exists("out/reproduce") && !folder.exists("out/runs"));
 }
 
 /// A user's own claims are run, judged and drawn; an error is reported with file and line.
@@ -79,10 +76,8 @@ ours = ["load_balancer.prime.p_ecn"]
     assert_eq!((result["runs"].as_u64(), result["missing"].as_u64()), (Some(6), Some(0)));
     let claim = &result["claims"][0];
     // Any of them may be named.
-    assert!(
-        ["reproduced", "not reproduced", "too few seeds to tell"].contains(&claim["verdict"].as_str().unwrap()),
-        "{claim}"
-    );
+    let verdict = claim["verdict"].as_str().unwrap();
+    assert!(["reproduced", "not reproduced", "too few seeds to tell"].contains(&verdict), "{claim}");
     assert_eq!(claim["seeds"], 3);
     for file in ["claims.csv", "comparisons.csv", "rows/tiny.csv", "figures/fig1.svg", "figures/fig1.pdf"] {
         assert!(folder.0.join("out/reproduce/quick/prime").join(file).exists(), "no {file}");
@@ -107,7 +102,6 @@ ours = ["load_balancer.prime.p_ecn"]
 fn an_empty_store_leaves_rows_and_their_cost() {
     let folder = Folder::new("reproduce-other-store");
     let claims = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims");
-    let read = |folder: &Folder, name: &str| folder.read(name);
     for sub in
         ["docs", "claims/hf2t", "claims/hopper", "claims/prime", "claims/spritz", "claims/mrc", "claims/rows/hopper"]
     {
@@ -124,15 +118,14 @@ fn an_empty_store_leaves_rows_and_their_cost() {
     let rows = std::fs::read_to_string(claims.join("rows/hopper/testbed.quick.csv")).unwrap();
     folder.file("repository/claims/rows/hopper/testbed.quick.csv", &rows);
     folder.ok("reproduce hopper --no-run --out out --write-docs=repository");
-    assert_eq!(read(&folder, "repository/claims/rows/hopper/testbed.quick.csv"), rows);
-    let missing = read(&folder, "repository/claims/rows/hopper/not-run.csv");
+    assert_eq!(folder.read("repository/claims/rows/hopper/testbed.quick.csv"), rows);
+    let missing = folder.read("repository/claims/rows/hopper/not-run.csv");
     assert!(missing.contains("\nhadoop,quick,") && !missing.contains("\ntestbed,quick,"), "{missing}");
 }
 
 /// A figure of a study that has no quick scale.
 #[test]
 fn nothing_to_run_takes_no_time() {
-    let output = Folder::new("reproduce-nothing").run(&["reproduce", "hopper", "fig4-20ms", "--dry-run"]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("0 runs, 0 missing") && said.contains("about 0.00 CPU hours, 0 minutes"), "{said}");
+    let said = ["0 runs, 0 missing", "about 0.00 CPU hours, 0 minutes"];
+    Folder::new("reproduce-nothing").prints("reproduce hopper fig4-20ms --dry-run", 0, &said);
 }

@@ -1,6 +1,6 @@
 //! Results over time: `results`, `compare --against`, `view --record`.
 
-use crate::common::{Folder, code, json, stderr, stdout};
+use crate::common::{Folder, assert_output, code, json, stderr, stdout};
 use serde_json::Value;
 use std::fs;
 
@@ -72,8 +72,7 @@ fn changes_since_an_earlier_comparison() {
     assert!(stdout(&same).contains("Since old: equal, same fingerprint for every run."), "{}", stdout(&same));
     // Shorter packets: another time, and the setting is named. Flows stay the same.
     let slow = ["--set", "transport.mtu=1024B", "--against", "old"];
-    let changed = compare(&folder, "slow", &slow);
-    assert!(stderr(&changed).contains("settings changed: transport.mtu"), "{}", stderr(&changed));
+    assert_output(&compare(&folder, "slow", &slow), 0, &["settings changed: transport.mtu"]);
     let result = json(&compare(&folder, "slow", &[&slow[..], &["--format", "json"]].concat()));
     let rows = result["against"]["rows"].as_array().unwrap();
     for row in rows.iter().filter(|row| row["metric"] == "fct_mean" && row["workload"] == "all") {
@@ -92,19 +91,13 @@ fn changes_since_an_earlier_comparison() {
         (&["--against", "."], &["it has no results"]),
         (&["--seed", "50", "--against", "old"], &["no seed is in both", "1 to 3"]),
     ] {
-        let output = compare(&folder, "refused", more);
-        let text = stderr(&output);
-        assert_eq!(code(&output), 2, "{text}");
-        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_output(&compare(&folder, "refused", more), 2, words);
         assert!(!folder.exists("refused"));
     }
-    let output = compare(&folder, "old", &["--against", "old"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("directory of this comparison"));
+    assert_output(&compare(&folder, "old", &["--against", "old"]), 2, &["directory of this comparison"]);
     // Results of an older version are read; what they lack is named.
     age(&folder, "old");
-    let output = compare(&folder, "new", &["--against", "old"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stderr(&output).contains("of version 0.0.9, lack max_queue"), "{}", stderr(&output));
+    assert_output(&compare(&folder, "new", &["--against", "old"]), 0, &["of version 0.0.9, lack max_queue"]);
 }
 
 #[test]
@@ -147,6 +140,5 @@ fn a_view_is_recorded_again() {
     // A run with both is shown as it is.
     let set = ["--set", "measure.series_links=[\"*\"]", "--set", "measure.trace_flows=[\"0\"]"];
     folder.ok(&[&["run", "tiny", "--out", "full", "--progress", "never"], &set[..]].concat());
-    let output = folder.line("view full --record");
-    assert!(stderr(&output).contains("it is not run again"), "{}", stderr(&output));
+    folder.ends("view full --record", 0, &["it is not run again"]);
 }

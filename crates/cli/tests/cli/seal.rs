@@ -59,18 +59,15 @@ fn every_byte_of_every_file_is_sealed() {
                     assert_eq!(code(&output), 1, "{name} {fault}: {}", stderr(&output));
                     let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
                     let findings = found["findings"].as_array().unwrap();
-                    assert!(
-                        findings.iter().any(|f| f["path"] == *name && f["fault"] == fault),
-                        "{name} {fault}: {findings:?}"
-                    );
+                    let is_found = findings.iter().any(|f| f["path"] == *name && f["fault"] == fault);
+                    assert!(is_found, "{name} {fault}: {findings:?}");
                 }
             }
             fs::write(&path, content).unwrap();
         }
         folder.ok("verify out");
         folder.file("out/notes.txt", "mine");
-        let output = folder.line("verify out");
-        assert!(code(&output) == 1 && stdout(&output).contains("unlisted"), "{}", stdout(&output));
+        folder.prints("verify out", 1, &["unlisted"]);
     }
     let folder = Folder::new("seal-none");
     folder.refused("verify .", &[]);
@@ -91,11 +88,9 @@ fn inputs_are_sealed_too() {
     assert_eq!(inputs.as_array().map(Vec::len), Some(2), "{inputs}");
     folder.ok("verify out");
     folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,3,100000,0\n");
-    let output = folder.line("verify out");
-    assert!(code(&output) == 1 && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
+    folder.prints("verify out", 1, &["flows.csv"]);
     fs::remove_file(folder.0.join("flows.csv")).unwrap();
-    let output = folder.line("verify out");
-    assert!(code(&output) == 0 && stdout(&output).contains("no longer exists"), "{}", stdout(&output));
+    folder.prints("verify out", 0, &["no longer exists"]);
 }
 
 /// Rows of another scheme in place of a run's, with or without a matching manifest and summary.
@@ -108,8 +103,7 @@ fn rows_of_another_scheme_are_detected() {
     for name in ["flows.csv", "flows.parquet"] {
         fs::copy(other.join(name), own.join(name)).unwrap();
     }
-    let output = folder.ends("rerun out", 1, &[]);
-    assert!(stdout(&output).contains("row ") && stdout(&output).contains("flows.csv"), "{}", stdout(&output));
+    folder.prints("rerun out", 1, &["row ", "flows.csv"]);
     for command in [&["report", "out"][..], &["view", "out"], &["report", "out/runs/ecmp/seed1"]] {
         folder.refused(command, &["flows"]);
     }
@@ -199,10 +193,8 @@ fn rerun_begins_with_every_file() {
         copy(out, kept);
         for (name, damage) in damages {
             damage();
-            let output = folder.line("rerun out");
-            let message = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
-            assert!(code(&output) == 1 && stdout(&output).contains(name), "{message}");
-            assert!(stderr(&output).contains("manifest"), "{message}");
+            let output = folder.prints("rerun out", 1, &[name]);
+            assert!(stderr(&output).contains("manifest"), "{words:?}, {name}: {}", stderr(&output));
             copy(kept, out);
         }
         folder.file("out/notes.txt", "mine");
@@ -221,12 +213,7 @@ fn exchanged_runs_are_refused_and_repeated() {
     let (out, kept) = (folder.0.join("out"), folder.0.join("kept"));
     copy(&out, &kept);
     let of_another = Folder::new("seal-replaced-other");
-    assert_eq!(
-        code(&of_another.run(&anabranch_testkit::words(
-            "compare tiny --schemes ecmp --seeds 1 --set workload.0.size=4KiB --out out"
-        ))),
-        0
-    );
+    of_another.ok("compare tiny --schemes ecmp --seeds 1 --set workload.0.size=4KiB --out out");
     let runs = ["ecmp/seed1", "ops/seed1"].map(|name| fs::canonicalize(out.join("runs").join(name)).unwrap());
     let other = &keys(&of_another.0.join("out"))[0];
     let cases: [(&str, &dyn Fn(), usize); 3] = [
@@ -239,14 +226,9 @@ fn exchanged_runs_are_refused_and_repeated() {
         damage();
         let before: Vec<Vec<u8>> = files(&out.join("runs")).iter().map(|path| fs::read(path).unwrap()).collect();
         for command in ["report", "view"] {
-            let output = folder.run(&[command, "out"]);
-            let message = stderr(&output);
-            assert!(
-                code(&output) == 2
-                    && (message.contains(found) || message.contains("rows are not those"))
-                    && message.contains("earlier-runs"),
-                "{number} {command}: {message}"
-            );
+            let message = stderr(&folder.ends(&[command, "out"], 2, &["earlier-runs"]));
+            let is_named = message.contains(found) || message.contains("rows are not those");
+            assert!(is_named, "{number} {command}: {message}");
             assert!(command == "report" || !out.join("view.html").exists(), "{number}");
         }
         let output = folder.ok(&words);

@@ -1,6 +1,6 @@
 //! The commands `serve` and `send`, as two processes of this machine.
 
-use crate::common::{Folder, code, json, stderr, stdout};
+use crate::common::{Folder, assert_contains, code, json, stderr, stdout};
 use anabranch_endpoint::{
     header,
     header::{Greeting, Packet},
@@ -119,9 +119,10 @@ fn icmp_error_of_mid_transfer_is_named() {
     child.kill().unwrap();
     let sent = sender.wait_with_output().unwrap();
     child.wait().unwrap();
-    for words in ["acknowledges no data", "nothing more for 1s (wire.give_up)", "(ICMP: Connection refused"] {
-        assert!(stderr(&sent).contains(words), "no `{words}` in {}", stderr(&sent));
-    }
+    assert_contains(
+        &stderr(&sent),
+        &["acknowledges no data", "nothing more for 1s (wire.give_up)", "(ICMP: Connection refused"],
+    );
 }
 
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
@@ -197,9 +198,10 @@ fn unacknowledged_data_differs_from_silent_peer() {
     let message = stderr(&sent);
     assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
     let sound = "Datagrams of 1408 B have replies, so the path passes data";
-    for words in [&at[..], "is connected but acknowledges no data: 0 B", "500ms", "wire.max_buffered_bytes", sound] {
-        assert!(message.contains(words), "{words}: {message}");
-    }
+    assert_contains(
+        &message,
+        &[&at[..], "is connected but acknowledges no data: 0 B", "500ms", "wire.max_buffered_bytes", sound],
+    );
     assert!(!message.contains("no reply"), "{message}");
 }
 
@@ -213,9 +215,7 @@ fn missing_confirmation_is_named() {
     let sent = folder.run(&[&["send", "--to", &at, "--bytes", "100kB"], &set[..]].concat());
     let message = stderr(&sent);
     assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
-    for words in [&at[..], "acknowledged all 100000 B", "no confirmation for 1s", "path back"] {
-        assert!(message.contains(words), "{words}: {message}");
-    }
+    assert_contains(&message, &[&at[..], "acknowledged all 100000 B", "no confirmation for 1s", "path back"]);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{
     apart::apart,
-    common::{Folder, code, json, stderr, stdout},
+    common::{Folder, assert_contains, code, json, stderr, stdout},
 };
 use std::{
     io::{BufRead, BufReader, Read},
@@ -78,9 +78,7 @@ fn shrinking_mtu_is_survived_or_named() {
         for (output, words) in
             [(&sent, "10.7.2.2:7000 is connected but acknowledges no data"), (&served, "lost: 10.7.1.2:")]
         {
-            for word in [words, "datagrams of 28 B", "148 B", "large packets"] {
-                assert!(stderr(output).contains(word), "no `{word}` in {}", stderr(output));
-            }
+            assert_contains(&stderr(output), &[words, "datagrams of 28 B", "148 B", "large packets"]);
         }
         assert!(took < Duration::from_secs(6), "a second, the timeout and its last retransmission: {took:?}");
         // A path that never passed full packets.
@@ -207,9 +205,7 @@ fn errors_of_the_kernel_reach_the_user() {
         ] {
             let (output, took) = send(to, &[]);
             assert_eq!((code(&output), stdout(&output)), (2, String::new()), "{}", stderr(&output));
-            for word in ["cannot be reached", words, to] {
-                assert!(stderr(&output).contains(word), "no `{word}` in {}", stderr(&output));
-            }
+            assert_contains(&stderr(&output), &["cannot be reached", words, to]);
             // A second, in place of the timeout of ten.
             assert!(took < Duration::from_secs(5), "{to}: {took:?}");
         }
