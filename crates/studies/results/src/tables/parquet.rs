@@ -130,8 +130,9 @@ fn next_column<'g, W: Write + Send>(
     group.next_column()?.ok_or_else(|| ParquetError::General(format!("no place for column {}", column.name)))
 }
 
-fn unfit(column: &Column) -> ParquetError {
-    ParquetError::General(format!("a value does not fit in column {}", column.name))
+/// A bug of this program, unlike a full disk: the run counts as failed.
+pub(super) fn unfit(column: &Column) -> ! {
+    panic!("a value does not fit in column {}", column.name)
 }
 
 /// A type of numbers, as the cells of a [`Filling`].
@@ -169,11 +170,11 @@ fn numbers<'r, T: Number<T: Copy>, W: Write + Send>(
     for rows in rows.chunks(BATCH) {
         filling.clear();
         if !(column.fill)(context, rows, filling) {
-            return Err(unfit(column));
+            unfit(column);
         }
-        let (cells, validity) = T::cells(filling).ok_or_else(|| unfit(column))?;
+        let (cells, validity) = T::cells(filling).unwrap_or_else(|| unfit(column));
         match &validity.bits {
-            Some(_) if !column.optional => return Err(unfit(column)),
+            Some(_) if !column.optional => unfit(column),
             Some(_) => {
                 levels.clear();
                 levels.extend((0..rows.len()).map(|row| i16::from(validity.has(row))));
@@ -208,7 +209,7 @@ fn write<T: DataType, W: Write + Send>(
             match (column.get)(context, at) {
                 Value::Empty if column.optional => levels.push(0),
                 value => {
-                    values.push(convert(value).ok_or_else(|| unfit(column))?);
+                    values.push(convert(value).unwrap_or_else(|| unfit(column)));
                     if column.optional {
                         levels.push(1);
                     }

@@ -1,4 +1,4 @@
-use super::{At, Column, ColumnKind, Context, Filling, TABLES, Table, Value};
+use super::{At, Column, ColumnKind, Context, Filling, TABLES, Table, Value, parquet::unfit};
 use crate::RunMeta;
 use anabranch_outcome::RunResult;
 use std::{borrow::Cow, io, io::Write};
@@ -49,13 +49,12 @@ impl<'r> Cells<'r> {
         Cells { column, numbers, last: ("", Vec::new()) }
     }
 
-    fn fill(&mut self, context: &Context<'r>, rows: &[At]) -> io::Result<()> {
-        let Some(numbers) = &mut self.numbers else { return Ok(()) };
+    fn fill(&mut self, context: &Context<'r>, rows: &[At]) {
+        let Some(numbers) = &mut self.numbers else { return };
         numbers.clear();
-        if (self.column.fill)(context, rows, numbers) {
-            return Ok(());
+        if !(self.column.fill)(context, rows, numbers) {
+            unfit(self.column);
         }
-        Err(io::Error::other(format!("a value does not fit in column {}", self.column.name)))
     }
 
     /// Appends cell `row` of those filled, which is at `at`.
@@ -105,7 +104,7 @@ pub fn write_csv(table: &Table, context: &Context<'_>, rows: &[At], mut to: impl
     end(&mut out);
     let mut columns: Vec<Cells<'_>> = table.columns.iter().map(Cells::new).collect();
     for rows in rows.chunks(ROWS) {
-        columns.iter_mut().try_for_each(|cells| cells.fill(context, rows))?;
+        columns.iter_mut().for_each(|cells| cells.fill(context, rows));
         for (row, &at) in rows.iter().enumerate() {
             for cells in &mut columns {
                 cells.push(context, at, row, &mut out)?;
