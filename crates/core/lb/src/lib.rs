@@ -306,8 +306,8 @@ pub trait HostScheme {
 
 /// 20 bytes of a data packet for the headers of switch schemes: zero at the host, which never reads them.
 ///
-/// The last word is every scheme's; the others are only those of schemes with
-/// [`registry::SchemeCapabilities::fills_header`].
+/// The last word is that of schemes with [`registry::SchemeCapabilities::writes_header`], else of the signals of links
+/// ([`LinkSignal`]); the others are only those of schemes with [`registry::SchemeCapabilities::fills_header`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchHeader(pub [u32; 5]);
 

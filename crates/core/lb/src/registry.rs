@@ -15,7 +15,7 @@ mod alias;
 mod capabilities;
 mod errors;
 
-pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, aliases, check_host_side, check_pair, resolve};
+pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, aliases, check_header, check_host_side, check_pair, resolve};
 pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 

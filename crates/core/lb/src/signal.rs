@@ -1,5 +1,7 @@
 //! The field of a data packet that names its path's most loaded link (CSIG, draft-ravi-ippm-csig: compare and replace).
 
+use anabranch_units::Time;
+
 /// Load of the most loaded link so far, and where that is, in 16 bits. 0: none yet.
 ///
 /// With the packet's multi-part entropy value stage and direction name the link, so that it needs no number of a port.
@@ -65,9 +67,13 @@ impl LinkSignal {
         self.level() == MAX_LEVEL
     }
 
-    /// Returns `true` if the load is at least this delay or, where it is one, this utilisation.
-    pub fn is_at_least(self, delay: LinkLoad, utilisation: LinkLoad) -> bool {
-        let least = if self.0 >> 4 & 1 == 1 { utilisation } else { delay };
+    /// Returns `true` if the load is at least this delay or, where it is one, this utilisation, which none above 1 is.
+    pub fn is_at_least(self, delay: Time, utilisation: f64) -> bool {
+        let least = match self.0 >> 4 & 1 == 1 {
+            true if utilisation > 1.0 => return false,
+            true => LinkLoad::Utilisation((utilisation * 1e6) as u64, 1_000_000),
+            false => LinkLoad::Delay(delay.ps()),
+        };
         self.level() >= least.level().max(1)
     }
 
@@ -84,7 +90,7 @@ impl LinkSignal {
 
 #[cfg(test)]
 mod tests {
-    use super::{LinkLoad, LinkSignal};
+    use super::*;
 
     #[test]
     fn a_field_keeps_the_highest_load_with_its_place() {
@@ -111,10 +117,22 @@ mod tests {
 
     #[test]
     fn thresholds_are_of_the_kind_of_load() {
-        let (delay, share) = (LinkLoad::Delay(5_000_000), LinkLoad::Utilisation(9, 10));
-        let is_at_least = |load| LinkSignal::new(load, 1, false).is_at_least(delay, share);
+        let is_at_least = |load| LinkSignal::new(load, 1, false).is_at_least(Time::from_us(5), 0.9);
         assert!(is_at_least(LinkLoad::Delay(5_000_000)) && !is_at_least(LinkLoad::Delay(4_800_000)));
         assert!(is_at_least(LinkLoad::Utilisation(10, 10)) && !is_at_least(LinkLoad::Utilisation(8, 10)));
-        assert!(is_at_least(LinkLoad::Trimmed) && !LinkSignal::default().is_at_least(LinkLoad::Delay(0), share));
+        assert!(is_at_least(LinkLoad::Trimmed) && !LinkSignal::default().is_at_least(Time::ZERO, 0.9));
+    }
+
+    proptest::proptest! {
+        /// A busy share is up to 1, in steps of 1 / 2047. What is at least one share is at least each lower one.
+        #[test]
+        fn a_utilisation_is_compared_as_a_share(busy in 0u64..=1000, least in 0.001..2.0f64) {
+            let of = |busy, least| LinkSignal::new(LinkLoad::Utilisation(busy, 1000), 1, true).is_at_least(Time::ZERO, least);
+            let share = busy as f64 / 1000.0;
+            if (share - least).abs() > 1.0 / 2046.0 || least > 1.0 {
+                proptest::prop_assert_eq!(of(busy, least), share >= least);
+            }
+            proptest::prop_assert!(of(1000, least.min(1.0)), "a link that is always busy");
+        }
     }
 }

@@ -38,11 +38,14 @@ pub(crate) const LAST_HOP: u8 = 16;
 /// In [`Packet::held_by`]: a reply of a complete flow. No order of arrivals has this value.
 const COMPLETE: u32 = u32::MAX;
 
-/// In a reply: its `payload` is the signal of the packet's path. Replies that guided schemes route carry none.
-pub(crate) const SIGNALLED: u8 = 32;
+/// In a reply: its `payload` is the signal of the packet's path. In data the bit has another meaning.
+pub(crate) const SIGNALLED: u8 = ACK_REQUEST;
 
 /// Shift of the role of the next switch in the flags of an acknowledgement that guided schemes route.
 const ROLE_SHIFT: u32 = 5;
+
+const _: () =
+    assert!((MARKED | NOTIFICATION | LAST_HOP | SIGNALLED) >> ROLE_SHIFT == 0, "flags of a reply, then its role");
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {

@@ -73,6 +73,8 @@ fn among(parameters: &SwitchParameters, seed: u64, at: &Cell<usize>) -> Result<V
         let (mut header, now) = (SwitchHeader::default(), Time::from_us(i as u64));
         let index = switch.forward(now, &packet, &mut header, &candidates, &mut queues);
         ensure(index < count, Check::PathExists, || format!("next hop {index} of {count}"))?;
+        let is_own = header == SwitchHeader::default() || parameters.capabilities().writes_header() && !packet.control;
+        ensure(is_own, Check::Interface, || "a header is written that is not the scheme's".into())?;
         let once = queues.reads.iter().all(|&reads| reads <= 1);
         ensure(once, Check::Interface, || "a queue is read twice for a packet".into())?;
         let by_labels = switch.by_labels(tag, || packet, count, 8);

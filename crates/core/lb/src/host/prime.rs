@@ -26,7 +26,7 @@ use super::{
     times,
 };
 use crate::{
-    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, LinkLoad, LinkSignal, Outgoing, PathSpace, State, Tag,
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, LinkSignal, Outgoing, PathSpace, State, Tag,
     registry::{Invalid, SchemeCapabilities, TagKind},
     state::state,
 };
@@ -152,7 +152,8 @@ parameters! {
         /// Sign of congestion.
         signal: PrimeSignal = PrimeSignal::Ecn, source "PRIME §III-C; csig: ours, §VII names it as future work", Reading;
         /// With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's
-        /// rate) or a utilisation; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a utilisation of 0.98.
+        /// rate) or a utilisation, above 1 none; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a
+        /// utilisation of 0.98.
         csig_least: Auto<f64> = Auto::Auto, within 0.0..=1_000_000.0, source "ours: of 0.4 to 1.6 the least that was ahead on three tiers", Expert;
         /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)", Reading;
@@ -315,8 +316,7 @@ impl Prime {
 
     fn heeds(&mut self, slot: u32, signal: LinkSignal) -> bool {
         let share = self.parameters.csig_least.value().unwrap_or(0.98);
-        let utilisation = LinkLoad::Utilisation((share * 1e6) as u64, 1_000_000);
-        self.of(slot).is_some_and(|context| signal.is_at_least(LinkLoad::Delay(context.least_delay.ps()), utilisation))
+        self.of(slot).is_some_and(|context| signal.is_at_least(context.least_delay, share))
     }
 
     fn encoding(&self, paths: &PathSpace<'_>) -> Option<PathEncoding> {
@@ -446,6 +446,7 @@ fn named(dead: &[bool]) -> &[bool] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LinkLoad;
     use crate::host::testing::{flow, guided_flow, mark, packet, send, send_at};
     use anabranch_settings::{Parameters, Raw};
     use std::collections::BTreeSet;

@@ -196,7 +196,7 @@ fn unknown(found: &str) -> Unknown {
 pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
     let (writes, reads) = (host.capabilities().tags(), switch.capabilities().tags());
     if goes_with(writes, reads) {
-        return Ok(());
+        return check_header(host, switch);
     }
     let (host, switch) = (host.name(), switch.name());
     Err(SchemeError::Unfit(format!(
@@ -207,6 +207,22 @@ pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<()
         SwitchParameters::names(|other| goes_with(writes, other.capabilities().tags())).join(", "),
         HostParameters::names(|other| goes_with(other.capabilities().tags(), reads)).join(", ")
     )))
+}
+
+/// Checks that a data packet's header has space for all that the pair lets switches write there.
+///
+/// # Errors
+/// [`SchemeError::Unfit`] names both that need the same word.
+pub fn check_header(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
+    match host.capabilities().reads_signals() {
+        Some(setting) if switch.capabilities().writes_header() => Err(SchemeError::Unfit(format!(
+            "the signals of links that host scheme `{}` reads ({setting}) and switch scheme `{}` need the same word of a \
+             packet's header; read no signals, or use another switch scheme",
+            host.name(),
+            switch.name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Returns `true` if a switch scheme accepts the tags. Source-guided switches hash entropy values to paths.

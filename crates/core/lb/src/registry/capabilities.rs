@@ -154,6 +154,11 @@ pub trait SchemeCapabilities {
         false
     }
 
+    /// Returns `true` if a switch scheme writes into a data packet's header.
+    fn writes_header(&self) -> bool {
+        self.fills_header() || self.packet_scope() != PacketScope::Choices
+    }
+
     /// Returns the maximum paths between leaves of a switch scheme that chooses whole paths; `None`: it chooses by hop.
     fn max_leaf_paths(&self) -> Option<u64> {
         None

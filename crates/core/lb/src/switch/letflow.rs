@@ -41,6 +41,10 @@ impl SchemeCapabilities for LetflowParameters {
         Invalid::unless(self.flowlet_timeout > Time::ZERO, "flowlet_timeout", self.flowlet_timeout, "a time above zero")
     }
 
+    fn writes_header(&self) -> bool {
+        true
+    }
+
     fn max_leaf_paths(&self) -> Option<u64> {
         Some(MAX_LEAF_PATHS)
     }

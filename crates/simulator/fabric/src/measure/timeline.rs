@@ -109,7 +109,8 @@ impl Record {
     /// other part explains of its way, and the links.
     pub(crate) fn complete(mut self, done: u64, waits: &Waits) -> (FlowDelays, TopLinks) {
         // Complete while a superfluous retransmission was leaving: the part of it until then.
-        let serialisation = self.at.min(done) - self.sums.started - self.sums.waited();
+        // At least the wire times of the flow's packets, which its caller checks.
+        let serialisation = self.at.min(done).saturating_sub(self.sums.started + self.sums.waited());
         let flight = self.sums.wait(done.saturating_sub(self.at), waits);
         let Sums { queue, pause, timeout, nack, sender, links, .. } = self.sums;
         let [queue, pause, timeout, nack, sender, serialisation, flight] =

@@ -30,7 +30,7 @@ use crate::{
     ids::{FlowId, HostId, PortId, SwitchId},
 };
 use anabranch_backend::{CsigSignal, FlowKeys, LoadBalancer, Measure, RunError, Setup, arrivals};
-use anabranch_lb::registry::{PacketScope, TagKind};
+use anabranch_lb::registry::{PacketScope, TagKind, check_header};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Flow, FlowSet, GroupTemplate, Medium, Start, TriggerKind};
@@ -103,10 +103,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: packets on which its switch scheme decides.
     pub(crate) packet_scopes: Vec<PacketScope>,
-    /// Per balancer: what its acknowledgements carry in place of a payload.
+    /// Per balancer: what its acknowledgements carry in place of a payload. A signal its data packets have too.
     pub(crate) reply_fields: Vec<ReplyField>,
-    /// Per balancer: its packets carry the signals of links.
-    pub(crate) signalled: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag unchanged, so that UDP ports stay the same.
     pub(crate) plain_host: Vec<bool>,
     /// Switches identify flows by their UDP ports.
@@ -263,14 +261,15 @@ impl<'a> Plan<'a> {
         let guided = Guided::new(topology, &setup.load_balancers, setup.fabric.reply_paths).map_err(RunError::Setup)?;
         let trigger_home = trigger_homes(&setup.flows, hosts).map_err(RunError::Setup)?;
         let has_signals = setup.fabric.csig != CsigSignal::Off;
-        let reads = |b: &LoadBalancer| has_signals && b.host.capabilities().reads_signals().is_some();
-        let signalled: Vec<bool> = setup.load_balancers.iter().map(reads).collect();
-        let field = |(b, reads): (&LoadBalancer, &bool)| match b.host.capabilities().tags() {
-            TagKind::MultiPart if *reads => ReplyField::Signal,
-            TagKind::Entropy if transports.main().fresh_acks() => ReplyField::Entropy,
-            _ => ReplyField::None,
+        let field = |b: &LoadBalancer| match b.host.capabilities().tags() {
+            _ if has_signals && b.host.capabilities().reads_signals().is_some() => {
+                check_header(&b.host, &b.switch).map(|()| ReplyField::Signal)
+            }
+            TagKind::Entropy if transports.main().fresh_acks() => Ok(ReplyField::Entropy),
+            _ => Ok(ReplyField::None),
         };
-        let reply_fields = setup.load_balancers.iter().zip(&signalled).map(field).collect();
+        let reply_fields: Result<Vec<_>, _> = setup.load_balancers.iter().map(field).collect();
+        let reply_fields = reply_fields.map_err(|error| RunError::Setup(error.to_string()))?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
@@ -350,7 +349,6 @@ impl<'a> Plan<'a> {
             first_path_rtt: setup.fabric.recorded,
             packet_scopes: setup.load_balancers.iter().map(|b| b.switch.capabilities().packet_scope()).collect(),
             reply_fields,
-            signalled,
             plain_host: setup
                 .load_balancers
                 .iter()
@@ -384,7 +382,12 @@ impl<'a> Plan<'a> {
 
     /// Returns `true` if packets carry the signals of links.
     pub(crate) fn has_signals(&self) -> bool {
-        self.signalled.contains(&true)
+        self.reply_fields.contains(&ReplyField::Signal)
+    }
+
+    /// Returns `true` if the packets of a balancer carry the signals of links.
+    pub(crate) fn signalled(&self, balancer: u8) -> bool {
+        self.reply_fields[usize::from(balancer)] == ReplyField::Signal
     }
 
     /// Returns the time of the last fault or change of tables within the run.

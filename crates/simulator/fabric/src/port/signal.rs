@@ -64,10 +64,11 @@ impl Signals {
 }
 
 impl Backlog<'_> {
-    /// Notes when a packet joins a port, from which its delay counts.
+    /// Notes when a packet that carries a signal joins a port, from which its delay counts. Replies have waits there.
     pub(super) fn signal_join(&mut self, id: PacketId, now: u64) {
-        if self.signals.is_some() {
-            self.packets[id].queued_at = now;
+        let packet = &mut self.packets[id];
+        if carries_signal(self.plan, packet) {
+            packet.queued_at = now;
         }
     }
 
@@ -80,7 +81,7 @@ impl Backlog<'_> {
         let (packet, of) = (&mut self.packets[id], &mut signals.ports[port.at()]);
         let load = match signals.kind {
             CsigSignal::Utilisation => of.share((start, end), signals.window),
-            // Only of data is the time of joining known.
+            // `write` takes it of data alone, of which the time of joining is known.
             _ => LinkLoad::Delay(start.saturating_sub(packet.queued_at)),
         };
         write(self.plan, packet, LinkSignal::new(load, of.stage, of.is_down));
@@ -95,9 +96,13 @@ impl Backlog<'_> {
     }
 }
 
+fn carries_signal(plan: &Plan<'_>, packet: &Packet) -> bool {
+    packet.kind == Kind::Data && plan.signalled(packet.balancer)
+}
+
 /// Writes a signal into the packet's last word if the packet carries one, and that is lower.
 fn write(plan: &Plan<'_>, packet: &mut Packet, signal: LinkSignal) {
-    if packet.kind == Kind::Data && plan.signalled[usize::from(packet.balancer)] {
+    if carries_signal(plan, packet) {
         packet.head.0[4] = u32::from(packet.signal().or_higher(signal).0);
     }
 }

@@ -8,7 +8,10 @@ use crate::{
 };
 use anabranch_backend::FlowOutcome;
 use anabranch_outcome::FlowDelays;
-use anabranch_units::Time;
+use anabranch_topology::FaultAction;
+use anabranch_units::{Rate, Time};
+use anabranch_workload::Flow;
+use std::collections::BTreeMap;
 
 /// Sets the parts of each flow whose bytes have all been received; fails if they do not add up to its completion time.
 pub(super) fn attribute(
@@ -24,9 +27,16 @@ pub(super) fn attribute(
         let first = &mut first[usize::from(flow.workload)];
         *first = (*first).min(outcome.started.map_or(NEVER, Time::ps));
     }
+    let rates = best_rates(plan);
     for (number, outcome) in flows.iter_mut().enumerate() {
         let Some(delays) = delays(plan, partitions, FlowId(number as u32), outcome, &first) else { continue };
         let (Some(sent), Some(received)) = (outcome.first_sent, outcome.received) else { continue };
+        let (part, least) = (delays.serialisation, least_serialisation(plan, &rates, number));
+        if part < least {
+            return Err(format!(
+                "delays of flow {number}: {part} of serialisation, its bytes take {least}: {delays:?}"
+            ));
+        }
         if delays.transfer() != received - sent {
             let (sum, time) = (delays.transfer(), received - sent);
             return Err(format!("delays of flow {number}: its parts add up to {sum}, it took {time}: {delays:?}"));
@@ -34,6 +44,34 @@ pub(super) fn attribute(
         outcome.delays = Some(delays);
     }
     Ok(())
+}
+
+/// Returns per host the sum of the best rates that its links ever have.
+fn best_rates(plan: &Plan<'_>) -> Vec<Rate> {
+    let mut best: BTreeMap<u32, Rate> = plan.host_up.iter().map(|up| (*up, plan.links[*up as usize].rate)).collect();
+    for fault in plan.faults {
+        let FaultAction::Degrade(rate) = fault.action else { continue };
+        for link in &fault.links {
+            best.entry(link.0).and_modify(|best| *best = rate.max(*best));
+        }
+    }
+    let of =
+        |host: u32| (0..plan.planes).map(|plane| best[&plan.host_up[(plane * plan.hosts + host) as usize]].0).sum();
+    (0..plan.hosts).map(|host| Rate(of(host))).collect()
+}
+
+/// Returns the least time in which a flow's bytes leave its host, each once: over all links at their best rates, less what each
+/// packet's time can be rounded down.
+fn least_serialisation(plan: &Plan<'_>, rates: &[Rate], number: usize) -> Time {
+    let Flow { src, size, .. } = plan.flows.flows[number];
+    let (overhead, rate) = (u64::from(plan.data_overhead), rates[src as usize]);
+    let packets = size.div_ceil(plan.wire_mtu - overhead).max(1);
+    let rounded = match rate.ps_per_byte() {
+        _ if plan.fabric.whole_nanoseconds => Time::from_ns(packets),
+        Some(_) => Time::ZERO,
+        None => Time::from_ps(packets),
+    };
+    rate.wire_time(size + packets * overhead).saturating_sub(rounded)
 }
 
 fn delays(

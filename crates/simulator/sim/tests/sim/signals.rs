@@ -1,8 +1,11 @@
 //! Signals of links in data packets (`fabric.csig`) against closed forms, and the paths over a named link.
 
 use crate::common::*;
-use anabranch_backend::Setup;
-use anabranch_lb::{CallEvent, LinkLoad, LinkSignal, Tag};
+use anabranch_backend::{LoadBalancer, Setup};
+use anabranch_lb::{
+    CallEvent, LinkLoad, LinkSignal, Tag,
+    registry::{ALIASES, PacketScope, resolve},
+};
 use anabranch_outcome::{PacketKind, TraceEvent};
 use anabranch_settings::Raw;
 use anabranch_topology::{LinkOverride, NodeId, NodeKind, Topology};
@@ -58,6 +61,80 @@ proptest! {
         expected.sort_unstable();
         prop_assert_eq!(found, expected);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// PRIME that nothing penalises is CO-PRIME, in every part of every flow's time, also of flows under another scheme. None waits
+    /// for a million round trips, no link is busy for more than all of the time, and no packet of these is lost.
+    #[test]
+    fn signals_that_penalise_nothing_change_nothing(
+        transport in 0usize..4, kind in prop::sample::select(vec!["delay", "utilisation"]), tiers in 2i64..4,
+        least in 1.000_001..2.0f64, two in any::<bool>(), number in 2usize..60, most in 5_000u64..400_000, seed in any::<u64>(),
+    ) {
+        let fabric = fat_tree(tiers, 4);
+        let mut flows = random_flows(&fabric, number, most, 20_000_000, seed);
+        if two {
+            let hopper = anabranch_workload::WorkloadInfo { name: "hopper".into(), load_balancer: 1, ..flows.workloads[0].clone() };
+            flows.workloads.push(hopper);
+            flows.flows.iter_mut().for_each(|flow| flow.workload = (flow.key % 2) as u16);
+        }
+        let of = |scheme: &str| {
+            let (fabric, flows) = (fabric.clone(), flows.clone());
+            let mut setup = match transport {
+                0 => setup(fabric, flows, scheme),
+                1 => roce_setup(fabric, flows, scheme, Profile::Irn),
+                2 => roce_setup(fabric, flows, scheme, Profile::Lossless),
+                _ => unconstrained(setup(fabric, flows, scheme)),
+            };
+            set_keys(&mut setup.fabric, "queue_limit=100MB");
+            let (host, switch) = resolve("hopper").unwrap();
+            setup.load_balancers.extend(two.then(|| LoadBalancer { name: "hopper".into(), host, switch }));
+            setup.measure.attribution = true;
+            setup
+        };
+        let mut prime = signalled(of("prime"), kind);
+        let least = if kind == "delay" { 1e6 } else { least };
+        prime.load_balancers[0].host.parameters_mut().set("csig_least", &Raw::Float(least)).unwrap();
+        let (own, plain) = (run(&prime), run(&of("co-prime")));
+        let counters = &own.counters;
+        prop_assert_eq!([counters.dropped, counters.trimmed, counters.timeouts], [Some(0); 3]);
+        let parts = |result: &anabranch_outcome::RunResult| result.flows.iter().map(|flow| format!("{flow:?}")).collect::<Vec<_>>();
+        prop_assert_eq!(parts(&own), parts(&plain));
+        // Each byte leaves once, at 20 ps each, and what is sent again: as out of order with IRN.
+        let (mtu, header) = (prime.transport.mtu(), prime.transport.header());
+        for flow in &own.flows {
+            let least = 20 * (flow.size_bytes + flow.size_bytes.div_ceil(mtu) * header);
+            let again = 20 * flow.metrics.retransmitted_packets.unwrap() * (mtu + header);
+            let part = flow.delays.unwrap().serialisation.ps();
+            prop_assert!((least..=least + again).contains(&part), "{flow:?}: {part} of {least} and {again}");
+        }
+    }
+}
+
+/// No field of a packet is read as a signal where no switch writes one: of replies that guided switches route, the value that
+/// guides them.
+#[test]
+fn schemes_that_read_no_signals_receive_none() {
+    let topology = topology("dragonfly", "p=2 a=4 h=2");
+    let list: Vec<_> = (0..24).map(|host| (host, (host + 31) % 72, 100_000, 0)).collect();
+    let guided = ALIASES
+        .iter()
+        .filter(|alias| resolve(alias.name).unwrap().1.capabilities().packet_scope() == PacketScope::Guided);
+    for alias in guided {
+        let mut setup = spritz(topology.clone(), flows(&list), alias.name);
+        set_keys(&mut setup.fabric, "reply_paths=scheme");
+        assert_eq!(signals(setup), [], "{}", alias.name);
+    }
+}
+
+/// Switches that route by the header that signals need.
+#[test]
+fn signals_and_source_routing_are_refused_together() {
+    let topology = topology("dragonfly", "p=2 a=4 h=2");
+    let error = refused(&signalled(setup(topology, flows(&[(0, 40, 4096, 0)]), "prime-guided"), "delay")).to_string();
+    assert!(["`prime`", "signal = \"csig\"", "`source-guided`"].iter().all(|part| error.contains(part)), "{error}");
 }
 
 /// A host of 100 Gb/s: of each 10 us the link of 400 Gb/s is busy for 30 or 31 packets of 83.2 ns, that of 200 Gb/s for

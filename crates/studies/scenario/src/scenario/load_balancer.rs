@@ -28,23 +28,33 @@ impl LoadBalancers {
         self.given.iter().map(|given| (given.scheme.as_str(), given.entries.as_slice()))
     }
 
-    /// Returns a load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
+    /// Returns a load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives, checked.
     pub fn named(&self, name: &str) -> Result<LoadBalancer, SchemeError> {
         let (host, switch) = resolve(name)?;
-        Ok(self.with_parameters(name.trim(), host, switch))
+        self.with_parameters(name.trim(), host, switch)
     }
 
     /// Returns the host side of a load balancer, or a host scheme by its own name, for a real network.
     /// Errors: there is none of this name, or its switches choose the paths.
     pub fn host(&self, name: &str) -> Result<HostParameters, SchemeError> {
-        match (self.named(name), HostParameters::named(name.trim())) {
-            (Ok(balancer), _) => check_host_side(&balancer.host, &balancer.switch).map(|()| balancer.host),
-            (Err(_), Ok(host)) => Ok(self.with_parameters("", host, SwitchParameters::named("ecmp")?).host),
-            (Err(error), Err(_)) => Err(error),
+        match (resolve(name), HostParameters::named(name.trim())) {
+            (Err(_), Ok(host)) => Ok(self.with_parameters("", host, SwitchParameters::named("ecmp")?)?.host),
+            (pair, _) => {
+                let (host, switch) = pair?;
+                check_host_side(&host, &switch)?;
+                Ok(self.with_parameters(name.trim(), host, switch)?.host)
+            }
         }
     }
 
-    fn with_parameters(&self, name: &str, mut host: HostParameters, mut switch: SwitchParameters) -> LoadBalancer {
+    /// Returns a pair with the parameters that the scenario gives and those that the name fixes. Both sides are checked as they
+    /// then are, whoever set what.
+    fn with_parameters(
+        &self,
+        name: &str,
+        mut host: HostParameters,
+        mut switch: SwitchParameters,
+    ) -> Result<LoadBalancer, SchemeError> {
         for Given { scheme, entries } in &self.given {
             for (key, raw) in entries {
                 // A key of only one side is refused by the other; both were checked when they were read.
@@ -68,16 +78,19 @@ impl LoadBalancers {
                 let _ = host.parameters_mut().set(key, &timeout.write());
             }
         }
-        LoadBalancer { name: name.to_string(), host, switch }
+        host.check()?;
+        switch.check()?;
+        Ok(LoadBalancer { name: name.to_string(), host, switch })
     }
 
     /// Replaces the switch scheme of an alias by its guided form, if any. A pair named in full stays.
-    pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
+    pub(crate) fn guide(&self, balancer: &mut LoadBalancer) -> Result<(), SchemeError> {
         let is_alias = Alias::named(&balancer.name).is_some();
         let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);
         if let Some(Ok(switch)) = form.map(SwitchParameters::named) {
-            *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
+            *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch)?;
         }
+        Ok(())
     }
 
     /// Returns a warning per parameter of `used` that is given another value than its default, to no effect.
@@ -111,18 +124,20 @@ impl LoadBalancers {
         self.given.iter().flat_map(of).chain(used.iter().flat_map(set_by_name)).collect()
     }
 
-    /// Returns the section with every default of `used`; with `unused`, also the parameters given for other schemes.
-    pub(crate) fn table(&self, used: &[LoadBalancer], unused: bool) -> Table {
+    /// Returns the section with every default of `used`. With `as_file`, also all that is given, and without what names fix: for
+    /// another pair with the same scheme it would count as given.
+    pub(crate) fn table(&self, used: &[LoadBalancer], as_file: bool) -> Table {
         let mut section = Table::new();
         section.insert("scheme".into(), self.main.name.clone().into());
-        let in_use = |scheme: &str| used.iter().any(|b| [b.host.name(), b.switch.name()].contains(&scheme));
-        for balancer in used {
-            let hosts = balancer.host.parameters().entries();
-            add_all(&mut section, balancer.host.name(), hosts.iter().map(|(key, raw)| (*key, raw)));
-            let switches = balancer.switch.parameters().entries();
-            add_all(&mut section, balancer.switch.name(), switches.iter().map(|(key, raw)| (*key, raw)));
+        for LoadBalancer { name, host, switch } in used {
+            let fixed = Alias::named(name).filter(|_| as_file).map_or(&[][..], |alias| alias.fixed);
+            let sides = [(host.name(), host.parameters().entries()), (switch.name(), switch.parameters().entries())];
+            for (scheme, entries) in sides {
+                let own = entries.iter().filter(|(key, _)| fixed.iter().all(|(name, _)| name != key));
+                add_all(&mut section, scheme, own.map(|(key, raw)| (*key, raw)));
+            }
         }
-        for Given { scheme, entries } in self.given.iter().filter(|given| unused && !in_use(&given.scheme)) {
+        for Given { scheme, entries } in self.given.iter().filter(|_| as_file) {
             add_all(&mut section, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
         }
         section
@@ -187,7 +202,13 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let mut balancers =
         LoadBalancers { main: LoadBalancer { name, host: host_parameters, switch: switch_parameters }, given };
     let main = balancers.main.clone();
-    balancers.main = balancers.with_parameters(&main.name, main.host, main.switch);
+    balancers.main = balancers.with_parameters(&main.name, main.host, main.switch).map_err(|error| {
+        let of = match &error {
+            SchemeError::Invalid { scheme, invalid } => place(&format!("{scheme}.{}", invalid.key)),
+            _ => None,
+        };
+        scheme_error(&error, of.or_else(|| place("scheme")).or_else(|| place("host")).or_else(|| place("switch")))
+    })?;
     Ok(balancers)
 }
 

@@ -433,8 +433,8 @@ impl Scenario {
         name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 
-    /// Omits `[run]`, `[compare]` and `[wire]`. `files` maps paths; `unused` includes unused load balancers.
-    fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
+    /// Omits `[run]`, `[compare]` and `[wire]`. `files` maps paths; `as_file`: see [`LoadBalancers::table`].
+    fn document(&self, files: impl Fn(&str) -> String, as_file: bool) -> Table {
         let mut document = Table::new();
         let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
         add("name", self.name.clone().into());
@@ -446,7 +446,7 @@ impl Scenario {
         add("fabric", fabric::table(self.profile, &self.fabric, &self.marking).into());
         let named = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
         add("transport", transport::table(&self.transport, named).into());
-        add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), unused).into());
+        add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), as_file).into());
         let workload = |workload: &Workload| files::with_files(workload, &files).table(&self.fabric);
         add("workload", self.workloads.iter().map(workload).collect::<Vec<_>>().into());
         if !self.faults.is_empty() {
@@ -613,7 +613,8 @@ impl Scenario {
     pub fn balancers(&self, topology: &anabranch_topology::Topology) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
         if topology.guide().is_some() {
-            used.iter_mut().for_each(|balancer| self.load_balancers.guide(balancer));
+            let guided = used.iter_mut().try_for_each(|balancer| self.load_balancers.guide(balancer));
+            guided.map_err(|error| ScenarioError::new(error.to_string()))?;
         }
         Ok(used)
     }

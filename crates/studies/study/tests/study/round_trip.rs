@@ -1,7 +1,9 @@
 //! A scenario printed with every default reads back as the same scenario; every ready-made one is valid.
 
+use anabranch_lb::registry::ALIASES;
 use anabranch_scenario::{Scenario, Tree, library::READY_MADE, load};
 use anabranch_study::{ComparePlan, Request};
+use proptest::prelude::*;
 use std::path::Path;
 
 fn read(text: &str) -> Scenario {
@@ -21,6 +23,99 @@ fn every_ready_made_scenario_is_valid_and_reads_back() {
         assert_eq!(again.hash(), scenario.hash(), "{}", ready.name);
         let plan = ComparePlan::new(&scenario, &Request::default()).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
         assert!(plan.jobs.len() >= 2, "{}", ready.name);
+    }
+}
+
+/// Settings that a name fixes, that another excludes, or that only some pairs have.
+const SETTINGS: [&str; 14] = [
+    "load_balancer.prime={ signal = \"csig\" }",
+    "load_balancer.prime={ signal = \"csig\", values = \"guided\" }",
+    "load_balancer.prime={ scope = \"host\" }",
+    "load_balancer.prime={ history = \"part\", values = \"guided\" }",
+    "load_balancer.mrc={ values = \"hashed\" }",
+    "load_balancer.mrc={ active = 8, min_active = 4 }",
+    "load_balancer.ev-index={ remap = \"skip\" }",
+    "load_balancer.ugal={ knowledge = \"global\" }",
+    "load_balancer.source-guided={ weights = \"uniform\" }",
+    "load_balancer.flicr={ weights = \"latency\" }",
+    "load_balancer.letflow={ flowlet_timeout = \"25us\" }",
+    "fabric.csig=\"delay\"",
+    "fabric.csig=\"utilisation\"",
+    "fabric.reply_paths=\"scheme\"",
+];
+
+const NETWORKS: [&str; 3] = [
+    "topology={ kind = \"fat-tree\", tiers = 2, radix = 4 }",
+    "topology={ kind = \"fat-tree\", tiers = 3, radix = 4 }",
+    "topology={ kind = \"dragonfly\", p = 2, a = 4, h = 2 }",
+];
+
+/// A scenario with names of load balancers, if it can be run.
+fn named(network: &str, names: [&str; 3], settings: &[&str]) -> Option<Scenario> {
+    let [scheme, other, compared] = names;
+    let workload = |of: &str| format!("{{ kind = \"permutation\", size = \"20kB\", load_balancer = \"{of}\" }}");
+    let changes = [
+        network.to_string(),
+        format!("workload=[{}, {}]", workload(scheme), workload(other)),
+        format!("load_balancer.scheme={scheme}"),
+        format!("compare.schemes=[\"{compared}\", \"{scheme}\"]"),
+    ];
+    let changes: Vec<String> = changes.into_iter().chain(settings.iter().map(|all| (*all).to_string())).collect();
+    let scenario = load("tiny", &changes, None).ok()?;
+    let topology = scenario.topology().unwrap();
+    let runs = scenario.setup(1).is_ok() && scenario.check_scheme(&topology, compared).is_ok();
+    runs.then_some(scenario)
+}
+
+/// What is printed is read as the same scenario: the same load balancers in its workloads and its comparison.
+fn reads_back(scenario: &Scenario, compared: &str) {
+    let text = scenario.to_toml();
+    let again = Scenario::read(Tree::parse("test.toml", &text).unwrap(), "test", Path::new(""));
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let setup = again.setup(1).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!((again.to_toml(), again.hash()), (text.clone(), scenario.hash()));
+    let own = scenario.setup(1).unwrap();
+    assert_eq!(format!("{:?}", setup.load_balancers), format!("{:?}", own.load_balancers), "{text}");
+    let balancer = |of: &Scenario| format!("{:?}", of.with_scheme(compared).unwrap().load_balancers.main);
+    assert_eq!(balancer(&again), balancer(scenario), "{text}");
+}
+
+/// Every alias runs on one of the networks, and what is printed of it has its fingerprint.
+#[test]
+fn every_alias_is_printed_as_it_runs() {
+    for alias in ALIASES {
+        let of = |network: &&str| named(network, [alias.name; 3], &[]);
+        let scenario = NETWORKS.iter().find_map(of).unwrap_or_else(|| panic!("{} runs nowhere", alias.name));
+        reads_back(&scenario, alias.name);
+        let fingerprint =
+            |of: &Scenario| anabranch_sim::run(&of.setup(1).unwrap(), 1, &mut |_| true).unwrap().fingerprint;
+        assert_eq!(fingerprint(&read(&scenario.to_toml())), fingerprint(&scenario), "{}", alias.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Any names side by side, with any settings: what can be run can be run as printed. No side is outside its limits, and its
+    /// packets have space for what both need.
+    #[test]
+    fn names_are_printed_as_they_run(
+        network in prop::sample::select(NETWORKS.to_vec()), main in 0..ALIASES.len(), other in 0..ALIASES.len(),
+        compared in 0..ALIASES.len(), alike in any::<[bool; 2]>(),
+        settings in prop::sample::subsequence(SETTINGS.to_vec(), 0..4),
+    ) {
+        let alike_of = |at: usize, is_alike: bool| {
+            let same: Vec<_> = ALIASES.iter().filter(|alias| alias.host == ALIASES[main].host).collect();
+            if is_alike { same[at % same.len()].name } else { ALIASES[at].name }
+        };
+        let names = [ALIASES[main].name, alike_of(other, alike[0]), alike_of(compared, alike[1])];
+        if let Some(scenario) = named(network, names, &settings) {
+            for balancer in scenario.setup(1).unwrap().load_balancers {
+                prop_assert_eq!(balancer.host.check().and(balancer.switch.check()), Ok(()));
+                prop_assert_eq!(anabranch_lb::registry::check_pair(&balancer.host, &balancer.switch), Ok(()));
+            }
+            reads_back(&scenario, names[2]);
+        }
     }
 }
 
