@@ -153,7 +153,13 @@ impl Single {
         };
         disk::remove_directory(&aside.path).map_err(|error| store.refused(&error))?;
         let attempt = Attempt { host: store.host.clone(), attempts: 1 };
-        let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt)?;
+        let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt).inspect_err(|error| {
+            // Nothing of a run that cannot be written is of use, unlike the directory of one that a full disk has stopped.
+            if matches!(error, RunError::Broken(_)) {
+                let _ = disk::remove_own_tree(&aside.path);
+                self.undo();
+            }
+        })?;
         // A run that another process has finished meanwhile stays.
         store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace: self.again }])?;
         Ok((summary, self.show(&store)?))
