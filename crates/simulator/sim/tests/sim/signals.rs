@@ -102,7 +102,7 @@ proptest! {
         prop_assert_eq!([counters.dropped, counters.trimmed, counters.timeouts], [Some(0); 3]);
         let parts = |result: &anabranch_outcome::RunResult| result.flows.iter().map(|flow| format!("{flow:?}")).collect::<Vec<_>>();
         prop_assert_eq!(parts(&own), parts(&plain));
-        // Each byte leaves once, at 20 ps each, and what is sent again: as out of order with IRN.
+        // Each byte leaves once, at 20 ps each, and what is retransmitted: with IRN what comes out of order.
         let (mtu, header) = (prime.transport.mtu(), prime.transport.header());
         for flow in &own.flows {
             let least = 20 * (flow.size_bytes + flow.size_bytes.div_ceil(mtu) * header);

@@ -72,7 +72,7 @@ const CALLS: &[Column] = columns! { call =>
         |c, at| call(c, at).feedback().filter(|feedback| feedback.selective > 0).map(|feedback| feedback.selective_from).into();
     signal: Integer optional, "", "of signal: the field of the packet: 32 times its level, 16 if that is a utilisation, 8 if the link leads to hosts, and its tier. \
          Level L of a delay, in units of 8.192 ns: L below 64, (64 + L mod 64) 2^(L / 64 - 1) from there, divided to whole numbers; of a \
-         utilisation: 2047ths, 2046 at most; of a packet trimmed there: 2047", |c, at| match call(c, at).event {
+         utilisation: its share of 2047, 2046 at most; of a packet trimmed there: 2047", |c, at| match call(c, at).event {
         CallEvent::Signal(_, signal) => integer(signal.0.into()),
         _ => Value::Empty,
     };

@@ -48,7 +48,7 @@ impl LoadBalancers {
     }
 
     /// Returns a pair with the parameters that the scenario gives and those that the name fixes. Both sides are checked as they
-    /// then are, whoever set what.
+    /// then are.
     fn with_parameters(
         &self,
         name: &str,
@@ -108,9 +108,14 @@ impl LoadBalancers {
                 .map(|(key, why)| format!("[load_balancer.{}]: `{key}` has no effect with {why}", given.scheme))
                 .collect::<Vec<_>>()
         };
+        let sides = |balancer: &LoadBalancer| [balancer.host.name(), balancer.switch.name()];
+        let fixed = |balancer: &LoadBalancer| Alias::named(&balancer.name).map_or(&[][..], |alias| alias.fixed);
+        let is_read = |scheme: &str, key: &str| {
+            let mut of_scheme = used.iter().filter(|balancer| sides(balancer).contains(&scheme));
+            of_scheme.any(|balancer| fixed(balancer).iter().all(|(name, _)| *name != key))
+        };
         let set_by_name = |balancer: &LoadBalancer| {
-            let fixed = Alias::named(&balancer.name).map_or(&[][..], |alias| alias.fixed);
-            let sides = [balancer.host.name(), balancer.switch.name()];
+            let (fixed, sides) = (fixed(balancer), sides(balancer));
             let of_sides = self.given.iter().filter(move |given| sides.contains(&given.scheme.as_str()));
             let all = of_sides.flat_map(|given| given.entries.iter().map(move |(key, raw)| (&given.scheme, key, raw)));
             let is_other = move |key: &str, raw: &Raw| {
@@ -119,7 +124,9 @@ impl LoadBalancers {
             let message = |(scheme, key, _): (&String, &String, &Raw)| {
                 format!("[load_balancer.{scheme}]: `{key}` has no effect with `{}`, whose name sets it", balancer.name)
             };
-            all.filter(move |(_, key, raw)| is_other(key, raw)).map(message).collect::<Vec<_>>()
+            all.filter(|(scheme, key, raw)| is_other(key, raw) && !is_read(scheme, key))
+                .map(message)
+                .collect::<Vec<_>>()
         };
         self.given.iter().flat_map(of).chain(used.iter().flat_map(set_by_name)).collect()
     }

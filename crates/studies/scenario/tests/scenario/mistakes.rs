@@ -204,6 +204,20 @@ fn signals_are_refused_on_real_networks() {
     assert!(error.line_column().is_some(), "{error}");
 }
 
+/// What a name fixes is checked with what is given, as if it were given too.
+#[test]
+fn parameters_that_a_name_fixes_are_checked() {
+    let csig = ["fabric.csig=delay", "load_balancer.prime.signal=csig"];
+    let by_name = read(GOOD, &[&csig[..], &["load_balancer.scheme=prime-guided"]].concat()).unwrap_err();
+    let spelled = read(GOOD, &[&csig[..], &["load_balancer.prime.values=guided"]].concat()).unwrap_err();
+    for error in [by_name, spelled] {
+        assert_says(&error, &["prime: `signal`", "csig", "structured"], "signal");
+        assert!(error.line_column().is_some(), "{error}");
+    }
+    let compared = read(GOOD, &[&csig[..], &["compare.schemes=[\"prime\", \"prime-guided\"]"]].concat()).unwrap_err();
+    assert_says(&compared, &["[compare]", "prime: `signal`"], "compare.schemes");
+}
+
 #[test]
 fn hf2t_follows_the_timeout_of_its_switches() {
     let timeout = |changes: &[&str]| {

@@ -74,6 +74,7 @@ fn reads_back(scenario: &Scenario, compared: &str) {
     let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let setup = again.setup(1).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!((again.to_toml(), again.hash()), (text.clone(), scenario.hash()));
+    assert_eq!(again.warnings(), scenario.warnings(), "{text}");
     let own = scenario.setup(1).unwrap();
     assert_eq!(format!("{:?}", setup.load_balancers), format!("{:?}", own.load_balancers), "{text}");
     let balancer = |of: &Scenario| format!("{:?}", of.with_scheme(compared).unwrap().load_balancers.main);
