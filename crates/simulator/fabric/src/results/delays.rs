@@ -11,7 +11,6 @@ use anabranch_outcome::FlowDelays;
 use anabranch_topology::FaultAction;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::Flow;
-use std::collections::BTreeMap;
 
 /// Sets the parts of each flow whose bytes have all been received; fails if they do not add up to its completion time.
 pub(super) fn attribute(
@@ -46,25 +45,27 @@ pub(super) fn attribute(
     Ok(())
 }
 
-/// Returns per host the sum of the best rates that its links ever have.
+/// Returns the best rate that each host's link ever has; none with several planes, where packets that wait at a busy port leave it
+/// beside the flow's timeline.
 fn best_rates(plan: &Plan<'_>) -> Vec<Rate> {
-    let mut best: BTreeMap<u32, Rate> = plan.host_up.iter().map(|up| (*up, plan.links[*up as usize].rate)).collect();
+    if plan.planes > 1 {
+        return Vec::new();
+    }
+    let mut best: Vec<Rate> = plan.host_up.iter().map(|up| plan.links[*up as usize].rate).collect();
     for fault in plan.faults {
         let FaultAction::Degrade(rate) = fault.action else { continue };
-        for link in &fault.links {
-            best.entry(link.0).and_modify(|best| *best = rate.max(*best));
+        for from in fault.links.iter().map(|link| plan.links[link.0 as usize].from).filter(|from| *from < plan.hosts) {
+            best[from as usize] = best[from as usize].max(rate);
         }
     }
-    let of =
-        |host: u32| (0..plan.planes).map(|plane| best[&plan.host_up[(plane * plan.hosts + host) as usize]].0).sum();
-    (0..plan.hosts).map(|host| Rate(of(host))).collect()
+    best
 }
 
-/// Returns the least time in which a flow's bytes leave its host, each once: over all links at their best rates, less what each
-/// packet's time can be rounded down.
+/// Returns the least time in which a flow's bytes leave its host, each once: at the link's best rate, less what each packet's time
+/// can be rounded down.
 fn least_serialisation(plan: &Plan<'_>, rates: &[Rate], number: usize) -> Time {
     let Flow { src, size, .. } = plan.flows.flows[number];
-    let (overhead, rate) = (u64::from(plan.data_overhead), rates[src as usize]);
+    let (overhead, Some(rate)) = (u64::from(plan.data_overhead), rates.get(src as usize)) else { return Time::ZERO };
     let packets = size.div_ceil(plan.wire_mtu - overhead).max(1);
     let rounded = match rate.ps_per_byte() {
         _ if plan.fabric.whole_nanoseconds => Time::from_ns(packets),

@@ -63,7 +63,7 @@ macro_rules! flow_columns {
                 |c, at| part(c, at, |delays| delays.nack);
             wait_sender_ps: Integer optional, "ps", "held back by window, rate or load balancer; in both times",
                 |c, at| part(c, at, |delays| delays.sender);
-            serialisation_ps: Integer optional, "ps", "its own packets on the link of its host, retransmissions included; in both times",
+            serialisation_ps: Integer optional, "ps", "its own packets on the link of its host, retransmissions included; with several planes without those that waited at a busy port; in both times",
                 |c, at| part(c, at, |delays| delays.serialisation);
             flight_ps: Integer optional, "ps",
                 "propagation, switches and serialisation behind the host, after its last packet had left; in both times",
