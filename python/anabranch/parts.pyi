@@ -1314,7 +1314,7 @@ class Prime(Part):
     """Pseudo-random round robin over all paths, passing over paths with recent congestion."""
 
     csig_least: Literal["auto"] | float | None = None
-    """With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's rate) or a utilisation; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a utilisation of 0.98. Default: "auto"."""
+    """With `signal = "csig"`: least load of a link that penalises its paths, a delay in base round trips (a BDP at the flow's rate) or a utilisation, above 1 none; auto: 1, which no full queue of a BDP before a healthy link exceeds, or a utilisation of 0.98. Default: "auto"."""
     decay: int | None = None
     """Decay of every penalty per packet. Default: 1."""
     decay_on: Literal["sent", "generated", "drained"] | None = None

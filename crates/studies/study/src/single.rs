@@ -137,6 +137,15 @@ impl Single {
 
     /// As [`Single::write`]; also returns the right to write the tables.
     fn put(&self, ran: &Ran) -> Result<(Summary, Option<Lock>), RunError> {
+        // Nothing of a run that cannot be written is of use, unlike the directory of one that a full disk has stopped.
+        self.try_put(ran).inspect_err(|error| {
+            if matches!(error, RunError::Broken(_)) {
+                self.undo();
+            }
+        })
+    }
+
+    fn try_put(&self, ran: &Ran) -> Result<(Summary, Option<Lock>), RunError> {
         if !self.directory.is_dir() {
             let message = format!("{} was moved or removed during the run", self.directory.display());
             return Err(ScenarioError::new(message).help("its results are lost; run it again").into());
@@ -153,13 +162,7 @@ impl Single {
         };
         disk::remove_directory(&aside.path).map_err(|error| store.refused(&error))?;
         let attempt = Attempt { host: store.host.clone(), attempts: 1 };
-        let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt).inspect_err(|error| {
-            // Nothing of a run that cannot be written is of use, unlike the directory of one that a full disk has stopped.
-            if matches!(error, RunError::Broken(_)) {
-                let _ = disk::remove_own_tree(&aside.path);
-                self.undo();
-            }
-        })?;
+        let summary = ran.write_fresh(&aside.path, Formats::BOTH, &attempt)?;
         // A run that another process has finished meanwhile stays.
         store.publish(&[Written { aside: aside.path.clone(), run: self.run().to_string(), replace: self.again }])?;
         Ok((summary, self.show(&store)?))

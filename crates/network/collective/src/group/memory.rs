@@ -1,9 +1,18 @@
 //! Memory that hardware may read and write, registered while a message may use it: PyTorch does not report when it frees
 //! memory, so only the group's own stays registered between operations.
 
-use super::{program::Block, state::bytes};
+use super::program::Block;
 use crate::plugin::{Opaque, Plugin, PluginError};
 use std::sync::Arc;
+
+#[expect(unsafe_code)]
+pub(super) fn bytes<'a>(block: Block) -> &'a mut [u8] {
+    if block.len == 0 {
+        return &mut [];
+    }
+    // SAFETY: the operation owns its blocks until it is done; steps that touch the same bytes wait for each other.
+    unsafe { std::slice::from_raw_parts_mut(block.at as *mut u8, block.len) }
+}
 
 /// Registrations, which end when it is dropped.
 #[derive(Debug)]

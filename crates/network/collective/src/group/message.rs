@@ -1,10 +1,10 @@
 //! Point-to-point messages: short ones with their header, long ones after the receiver has called for them.
 
 use super::{
-    memory::Registered,
+    memory::{Registered, bytes},
     peer::{Header, MessageKind, Short, receive, send},
     program::Block,
-    state::{DEPTH, State, bytes, is_short},
+    state::{DEPTH, State, is_short},
     work::Ticket,
 };
 use crate::plugin::Opaque;

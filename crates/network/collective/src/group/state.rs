@@ -1,7 +1,7 @@
 //! Progress of a group's operations: one collective at a time, in the order they were started, and all messages at once.
 
 use super::{
-    memory::{Buffer, Registered},
+    memory::{Buffer, Registered, bytes},
     message::{ReceiveMessage, SendMessage},
     peer::{Header, MAX_SHORT, MessageKind, Peer, Short, receive, send},
     program::{Action, Block, CHUNK, Job, Program, Step, program},
@@ -22,15 +22,6 @@ const MAX_SCRATCH: usize = 64 << 20;
 const CLOSED: &str = "the group is closed";
 /// Maximum time for the reason of a failure to reach the others.
 const FAREWELL: Duration = Duration::from_millis(100);
-
-#[expect(unsafe_code)]
-pub(super) fn bytes<'a>(block: Block) -> &'a mut [u8] {
-    if block.len == 0 {
-        return &mut [];
-    }
-    // SAFETY: the operation owns its blocks until it is done; steps that touch the same bytes wait for each other.
-    unsafe { std::slice::from_raw_parts_mut(block.at as *mut u8, block.len) }
-}
 
 /// Returns `true` if a block goes in a short message, at both ranks.
 pub(super) fn is_short(block: Block) -> bool {

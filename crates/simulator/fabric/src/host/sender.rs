@@ -166,9 +166,8 @@ impl Senders {
                 let waits = cx.ports.queues.packets.reply_waits(id);
                 if reports_loss { Cause::Nack(waits) } else { Cause::Reply(waits) }
             });
-            if !ack.trimmed {
-                nics.arm_timer(cx, slot);
-            }
+            // A NACK that acknowledges packets too ends a doubled timeout, which may be over.
+            nics.arm_timer(cx, slot);
         }
         nics.wake(cx, host);
     }

@@ -155,6 +155,20 @@ fn flows_with_credit_complete_despite_losses() {
     }
 }
 
+/// Round trips over slow links exceed the timeout. A NACK that acknowledges earlier packets ends the doubled one, which may be over
+/// by then: its timer is due at once, in every mode.
+#[test]
+fn a_doubled_timeout_ends_with_a_nack_too() {
+    for (a, b, to) in [(3, 9, 0), (3, 14, 5), (1, 2, 0), (15, 7, 12), (8, 9, 10), (4, 13, 2)] {
+        let topology = topology("fat-tree", "tiers=3 radix=4 link_rate=1Gbps link_delay=1us");
+        let mut setup = setup(topology, flows(&[(a, to, 32_768, 0), (b, to, 32_768, 0)]), "ecmp");
+        setup.fabric = FabricParameters::mrc();
+        set_keys(uet(&mut setup), "rto_rule=doubling rto_linear=1 rto=262144ns");
+        let result = run_in_every_mode(&setup, "a NACK");
+        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()) && result.counters.timeouts > Some(0));
+    }
+}
+
 /// 7 T, 2 T and 4 T after the packet left, its sender stops: T = 262.144 us, 13 T = 3.407872 ms.
 #[test]
 fn a_queue_pair_in_error_stalls_its_flow() {
