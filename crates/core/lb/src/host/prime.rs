@@ -183,10 +183,15 @@ impl SchemeCapabilities for PrimeParameters {
     }
 
     fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
-        match self.signal {
-            PrimeSignal::Ecn => vec![("csig_least", "signal = \"ecn\"")],
-            PrimeSignal::Csig => vec![],
-        }
+        let is_auto = self.p_ecn == Auto::Auto;
+        let all = [
+            (self.signal == PrimeSignal::Ecn, ("csig_least", "signal = \"ecn\"")),
+            (!is_auto, ("p_ecn_max", "a p_ecn that is not \"auto\"")),
+            (!is_auto, ("p_ecn_settle", "a p_ecn that is not \"auto\"")),
+            // A path of a list is one part.
+            (self.values == PrimeValues::Guided, ("history", "values = \"guided\"")),
+        ];
+        all.into_iter().filter_map(|(is_idle, pair)| is_idle.then_some(pair)).collect()
     }
 
     fn reads_signals(&self) -> Option<&'static str> {

@@ -1,5 +1,5 @@
-//! Memory that hardware may read and write, registered while a message may use it: PyTorch does not report when it frees
-//! memory, so only the group's own stays registered between operations.
+//! Memory that hardware may read and write, registered while a message may use it: `torch` does not report freed tensors, so only
+//! the group's own memory stays registered between operations.
 
 use super::program::Block;
 use crate::plugin::{Opaque, Plugin, PluginError};

@@ -168,6 +168,12 @@ fn keys_without_effect_are_named() {
         "[transport]: `rto_linear` has no effect without rto_rule = \"doubling\""
     );
     assert_eq!(uet(&["transport.rto_linear=3", "transport.rto_rule=doubling"]), "");
+    for key in ["p_ecn_max=9", "p_ecn_settle=9"] {
+        let set = [format!("load_balancer.prime.{key}")];
+        let found = uet(&[&set[0]]);
+        assert!(found.contains("has no effect with a p_ecn that is not \"auto\""), "{found}");
+        assert_eq!(uet(&[&set[0], "load_balancer.prime.p_ecn=auto"]), "");
+    }
     let window = uet(&["load_balancer.scheme=mp-rdma"]);
     assert!(window.contains("`mp-rdma` runs without its own window") && window.contains("\"dctcp\""), "{window}");
     assert_eq!(uet(&["load_balancer.scheme=mp-rdma", "transport.congestion_control=dctcp"]), "");
