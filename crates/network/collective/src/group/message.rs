@@ -7,7 +7,7 @@ use super::{
     state::{DEPTH, State, is_short},
     work::Ticket,
 };
-use crate::plugin::Opaque;
+use crate::plugin::{Opaque, Plugin, PluginError};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -19,7 +19,9 @@ pub(super) struct SendMessage {
     pub(super) number: u32,
     /// The receiver waits for it.
     pub(super) is_called: bool,
-    request: Option<(Opaque, Registered)>,
+    /// Of its block, from the first attempt on: the other rank may not be ready for long.
+    memory: Option<Registered>,
+    request: Option<Opaque>,
 }
 
 #[derive(Debug)]
@@ -30,7 +32,22 @@ pub(super) struct ReceiveMessage {
     block: Block,
     /// Sender and number of the long message for it.
     matched: Option<(usize, u32)>,
-    request: Option<(Opaque, Registered)>,
+    /// Of its block, from the first attempt on: the other rank may not be ready for long.
+    memory: Option<Registered>,
+    request: Option<Opaque>,
+}
+
+/// Registers the block of a message once.
+fn register(
+    plugin: &Arc<Plugin>,
+    connection: Opaque,
+    block: Block,
+    memory: &mut Option<Registered>,
+) -> Result<(), PluginError> {
+    if memory.is_none() {
+        *memory = Some(Registered::new(plugin, connection, vec![block])?);
+    }
+    Ok(())
 }
 
 impl State {
@@ -46,12 +63,21 @@ impl State {
             // It has been copied.
             self.finished.push(ticket.finish(Ok(0)));
         } else {
-            self.sends.push(SendMessage { ticket, peer, tag, block, number, is_called: false, request: None });
+            self.sends.push(SendMessage {
+                ticket,
+                peer,
+                tag,
+                block,
+                number,
+                is_called: false,
+                memory: None,
+                request: None,
+            });
         }
     }
 
     pub(super) fn receive(&mut self, peer: Option<usize>, tag: u32, block: Block, ticket: Ticket) {
-        self.receives.push(ReceiveMessage { ticket, peer, tag, block, matched: None, request: None });
+        self.receives.push(ReceiveMessage { ticket, peer, tag, block, matched: None, memory: None, request: None });
         for from in peer.map_or(0..self.peers.len(), |peer| peer..peer + 1) {
             let Some(of) = &mut self.peers[from] else { continue };
             if let Some(at) = of.unexpected.iter().position(|short| short.header.root == tag)
@@ -106,20 +132,19 @@ impl State {
         };
         let mut blocked = vec![false; self.peers.len()];
         let mut at = 0;
-        while let Some(SendMessage { peer: to, tag, block, is_called, request, .. }) = self.sends.get_mut(at) {
+        while let Some(SendMessage { peer: to, tag, block, is_called, memory, request, .. }) = self.sends.get_mut(at) {
             let lost = lost(*to, *tag);
             let Some(peer) = &self.peers[*to] else { break };
             if let Some(reason) = &peer.failed {
                 return Err(lost(reason.clone()));
             }
             let is_done = match request {
-                Some((request, _)) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
+                Some(request) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
                 None if *is_called && !blocked[*to] => {
                     let sender = peer.lanes[2].sender;
-                    let registered = Registered::new(&plugin, sender, vec![*block]);
                     // SAFETY: the operation owns the block until it is done, or the connection closed.
-                    let sent = registered
-                        .and_then(|of| Ok(unsafe { send(&plugin, sender, block.at, block.len)? }.zip(Some(of))));
+                    let sent = register(&plugin, sender, *block, memory)
+                        .and_then(|()| unsafe { send(&plugin, sender, block.at, block.len) });
                     *request = sent.map_err(|error| lost(error.to_string()))?;
                     blocked[*to] = request.is_none();
                     moved |= request.is_some();
@@ -128,8 +153,8 @@ impl State {
                 None => false,
             };
             if is_done {
-                let SendMessage { ticket, request, .. } = self.sends.remove(at);
-                drop(request);
+                let SendMessage { ticket, memory, .. } = self.sends.remove(at);
+                drop(memory);
                 self.finished.push(ticket.finish(Ok(0)));
                 moved = true;
             } else {
@@ -138,7 +163,7 @@ impl State {
         }
         let mut open = vec![0; self.peers.len()];
         let mut at = 0;
-        while let Some(ReceiveMessage { matched, peer, tag, block, request, .. }) = self.receives.get_mut(at) {
+        while let Some(ReceiveMessage { matched, peer, tag, block, memory, request, .. }) = self.receives.get_mut(at) {
             let Some((from, number)) = *matched else {
                 if let Some(from) = *peer
                     && let Some(reason) = self.peers[from].as_ref().and_then(|peer| peer.failed.clone())
@@ -152,13 +177,12 @@ impl State {
             let Some(of) = &mut self.peers[from] else { break };
             open[from] += 1;
             let is_done = match request {
-                Some((request, _)) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
+                Some(request) => plugin.test(*request).map_err(|error| lost(error.to_string()))?.is_some(),
                 None if open[from] <= DEPTH => {
                     let receiver = of.lanes[2].receiver;
-                    let registered = Registered::new(&plugin, receiver, vec![*block]);
                     // SAFETY: as above.
-                    let posted = registered
-                        .and_then(|of| Ok(unsafe { receive(&plugin, receiver, block.at, block.len)? }.zip(Some(of))));
+                    let posted = register(&plugin, receiver, *block, memory)
+                        .and_then(|()| unsafe { receive(&plugin, receiver, block.at, block.len) });
                     *request = posted.map_err(|error| lost(error.to_string()))?;
                     if request.is_some() {
                         let header = Header { kind: MessageKind::Go, what: [0; 3], root: 0, number, bytes: 0 };
@@ -170,8 +194,8 @@ impl State {
                 None => false,
             };
             if is_done {
-                let ReceiveMessage { ticket, request, .. } = self.receives.remove(at);
-                drop(request);
+                let ReceiveMessage { ticket, memory, .. } = self.receives.remove(at);
+                drop(memory);
                 self.finished.push(ticket.finish(Ok(from)));
                 moved = true;
             } else {

@@ -513,7 +513,10 @@ fn long_steps(
         };
         let at = memory.as_mut().map_or(block.at, Buffer::at);
         // SAFETY: the operation owns its block, and `receiving` the memory, until the message has arrived or the connection closed.
-        let Some(request) = (unsafe { receive(plugin, lane.receiver, at, block.len)? }) else { break };
+        let Some(request) = (unsafe { receive(plugin, lane.receiver, at, block.len)? }) else {
+            spare.extend(memory);
+            break;
+        };
         running.lines[to].receiving.push_back((step, Some(request), memory));
         running.lines[to].long_receives.pop_front();
         moved = true;
