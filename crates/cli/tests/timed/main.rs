@@ -7,6 +7,8 @@
 mod apart;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../simulator/sim/tests/sim/fastest.rs"]
+mod fastest;
 
 mod attacks;
 mod collective_testbed;

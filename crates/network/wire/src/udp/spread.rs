@@ -1,6 +1,6 @@
 //! Labels over equal links, as switches and bonds choose them: a hash of both addresses and ports.
 
-use super::address;
+use super::peers::address;
 use crate::verbs::port_pairs;
 use anabranch_random::Stream;
 use std::net::SocketAddr;

@@ -1,13 +1,10 @@
 //! Faults, time limits, triggers and measurements in whole runs, which also check conservation.
 
-use crate::common::*;
+use crate::{common::*, fastest::Fastest};
 use anabranch_backend::{Measure, Setup};
-use anabranch_lb::{
-    Call, CallEvent, Decision, ExternalHost, FlowInfo, HostScheme, Outgoing,
-    registry::{HostParameters, SchemeCapabilities, TagKind},
-};
+use anabranch_lb::{Call, CallEvent, registry::HostParameters};
 use anabranch_outcome::{FlowStatus, RunResult};
-use anabranch_settings::{About, Auto, Never, parameters};
+use anabranch_settings::{Auto, Never};
 use anabranch_topology::{Affects, FaultKind, FaultParameters};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
@@ -22,52 +19,6 @@ fn degraded_link_slows_later_packets() {
     let setup = with_fault(unconstrained(setup(two_leaves(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
     let rx = 4 * WIRE + 6 * 2 * WIRE + 3 * WIRE + 4 * DELAY;
     assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(rx)));
-}
-
-parameters! {
-    /// Of a scheme that takes the fastest path.
-    pub struct FastestParameters {}
-}
-
-impl SchemeCapabilities for FastestParameters {
-    fn tags(&self) -> TagKind {
-        TagKind::MultiPart
-    }
-    fn reads_path_rates(&self) -> bool {
-        true
-    }
-}
-
-/// The last of the fastest paths.
-#[derive(Debug)]
-struct Fastest(u32);
-
-impl Fastest {
-    fn take(&mut self, rates: &[Rate]) {
-        self.0 = rates.iter().zip(0..).max().map_or(0, |(_, path)| path);
-    }
-}
-
-impl ExternalHost for Fastest {
-    const INTERFACE: u32 = 1;
-    const ABOUT: About = About::brief("fastest", "the fastest path");
-    type Parameters = FastestParameters;
-    fn new(_: FastestParameters, _: u64, _: u64) -> Self {
-        Fastest(0)
-    }
-}
-
-impl HostScheme for Fastest {
-    fn open(&mut self, _now: Time, _slot: u32, flow: &FlowInfo<'_>) {
-        self.take(flow.paths.rates);
-    }
-    fn close(&mut self, _slot: u32) {}
-    fn select(&mut self, _now: Time, _slot: u32, _packet: &Outgoing) -> Decision {
-        Decision::Send(self.0)
-    }
-    fn on_rates_changed(&mut self, _now: Time, _slot: u32, rates: &[Rate]) {
-        self.take(rates);
-    }
 }
 
 /// Rates of the two paths, and the path of every packet: path 1 of two equal ones, path 0 once a degradation of path 1 is detected

@@ -9,6 +9,7 @@ mod controls;
 mod delays;
 mod deployed;
 mod determinism;
+mod fastest;
 mod faults;
 mod goal;
 mod guided;
