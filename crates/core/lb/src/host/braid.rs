@@ -278,9 +278,9 @@ impl HostScheme for Braid {
         }
     }
 
-    fn on_ports_changed(&mut self, _now: Time, slot: u32, local: u32, remote: u32) {
+    fn on_ports_changed(&mut self, now: Time, slot: u32, local: u32, remote: u32) {
         match self.flows.get(slot) {
-            Some(Way::Spread(spread)) => spread.mask(local | remote),
+            Some(Way::Spread(spread)) => spread.mask(now, local | remote),
             Some(Way::Sticky(sticky)) => sticky.mask(local | remote),
             None => {}
         }

@@ -117,6 +117,9 @@ struct Group {
     /// Largest share in this turn of the cursor and in the last, by which turns are scaled: some path always has a whole one.
     most: f32,
     scale: f32,
+    /// Times its port has gone down in a row, and until when it waits after that.
+    downs: u8,
+    held: Time,
 }
 
 #[derive(Debug)]
@@ -127,8 +130,9 @@ pub(super) struct Spread {
     /// The paths are all there are: the number of one is its index.
     complete: bool,
     groups: Vec<Group>,
-    /// Groups that are planes whose ports are down, one bit each.
+    /// Groups that are planes whose ports are down, one bit each, and those that were and wait.
     masked: u32,
+    held: u32,
     planes: bool,
     /// Share of marks of the flow, and its smoothed round trip.
     marks: f32,
@@ -169,6 +173,8 @@ impl Spread {
             cursor: 0,
             most: 1.0,
             scale: 1.0,
+            downs: 0,
+            held: Time::ZERO,
         };
         let mut groups: Vec<Group> = (0..priors.len()).map(group).collect();
         let mut order: Vec<u16> = (0..paths.len() as u16).collect();
@@ -197,6 +203,7 @@ impl Spread {
             paths: paths.into(),
             groups,
             masked: 0,
+            held: 0,
             planes: !rules.guided && flow.paths.planes > 1,
             marks: 0.0,
             round_trip: flow.base_rtt,
@@ -225,8 +232,34 @@ impl Spread {
         self.paths.iter().any(|path| path.is_usable() && !(self.planes && self.masked >> path.group & 1 == 1))
     }
 
-    pub(super) fn mask(&mut self, ports: u32) {
+    /// Sets the planes whose ports are down. One that returns waits as long as a silent path does before it is blocked, twice as
+    /// long each further time: a port that flaps loses what is sent until its next end is known, and the last packets of a flow
+    /// have no later ones that report their loss.
+    pub(super) fn mask(&mut self, now: Time, ports: u32) {
+        let changed = self.masked ^ ports;
         self.masked = ports;
+        for plane in (0..self.groups.len()).filter(|plane| self.planes && changed >> plane & 1 == 1) {
+            let times = 1u16 << self.groups[plane].downs.saturating_sub(1).min(10);
+            let wait = self.round_trips(self.rules.silence * f32::from(times));
+            let of = &mut self.groups[plane];
+            if ports >> plane & 1 == 1 {
+                of.downs = if now > of.held + wait { 1 } else { of.downs.saturating_add(1) };
+            } else {
+                of.held = now + wait;
+                self.held |= 1 << plane;
+            }
+        }
+    }
+
+    /// Returns the planes whose ports are down, or wait while another does not.
+    fn avoided(&mut self, now: Time) -> u32 {
+        if self.held > 0 {
+            self.held = (0..self.groups.len())
+                .filter(|plane| self.held >> plane & 1 == 1 && self.groups[*plane].held > now)
+                .fold(0, |held, plane| held | 1 << plane);
+        }
+        let avoided = self.masked | self.held;
+        if avoided.count_ones() as usize == self.groups.len() { self.masked } else { avoided }
     }
 
     pub(super) fn set_dead(&mut self, now: Time, dead: &[bool]) {
@@ -246,7 +279,7 @@ impl Spread {
     /// Returns the tag of the next packet; `None`: no path is usable, or no port of one is free.
     #[inline]
     pub(super) fn select(&mut self, now: Time, packet: &Outgoing) -> Option<Tag> {
-        let free = if self.planes { packet.free_ports & !self.masked } else { u32::MAX };
+        let free = if self.planes { packet.free_ports & !self.avoided(now) } else { u32::MAX };
         if packet.retransmission
             && self.timed_out
             && let Some(path) = self.last_reply.filter(|path| self.is_free(*path, free))

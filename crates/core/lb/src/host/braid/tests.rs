@@ -1,7 +1,10 @@
 //! Worked traces of shares, silence, reuse and of flows that keep their path.
 
 use super::*;
-use crate::host::testing::{clean, feedback, flow, four_paths, guided_flow, mark, packet, us};
+use crate::{
+    PathSpace,
+    host::testing::{clean, feedback, flow, four_paths, guided_flow, mark, packet, us},
+};
 use proptest::prelude::*;
 
 fn spread(p: BraidParameters, uplinks: &[u32]) -> Braid {
@@ -229,4 +232,36 @@ proptest! {
             prop_assert!(shares(&mut s).iter().all(|share| (1.0 / 64.0..=1.0).contains(share)));
         }
     }
+}
+
+#[test]
+fn a_port_that_flaps_waits_twice_as_long_each_time() {
+    let mut s = Braid::new(BraidParameters::default(), 1, 2);
+    let base = us(10.0);
+    let paths = PathSpace { uplinks: &[2, 4], planes: 2, ..PathSpace::default() };
+    s.open(Time::ZERO, 0, &FlowInfo { early_packets: u64::MAX, base_rtt: base, paths, ..flow(&[]) });
+    let mut psn = 0;
+    let mut uses = |s: &mut Braid, now: Time| {
+        let planes = (0..8).map(|_| {
+            psn += 1;
+            let tag = send(s, now, psn);
+            s.on_ack(now, 0, &feedback(tag, false));
+            tag & 1
+        });
+        planes.filter(|plane| *plane == 0).count()
+    };
+    assert_eq!(uses(&mut s, Time::ZERO), 4);
+    // Silence is 3 round trips of 10 us. An outage long after the last wait is a first one.
+    for (down, wait) in [(100.0, 30.0), (170.0, 60.0), (300.0, 120.0), (2000.0, 30.0)] {
+        s.on_ports_changed(us(down), 0, 1, 0);
+        assert_eq!(uses(&mut s, us(down)), 0);
+        let up = down + 20.0;
+        s.on_ports_changed(us(up), 0, 0, 0);
+        assert_eq!(uses(&mut s, us(up + wait - 1.0)), 0, "after {down}");
+        assert!(matches!(uses(&mut s, us(up + wait)), 4..=5), "after {down}");
+    }
+    // One that waits is used where the others are down.
+    s.on_ports_changed(us(2100.0), 0, 1, 0);
+    s.on_ports_changed(us(2101.0), 0, 2, 0);
+    assert_eq!(uses(&mut s, us(2102.0)), 8);
 }
