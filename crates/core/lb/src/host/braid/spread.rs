@@ -288,9 +288,17 @@ impl Spread {
             return Some(self.sent(now, usize::from(path), packet.psn));
         }
         if self.marks > MARKED && self.reused < self.rules.reuse_run {
-            while let Some(path) = self.clean.pop() {
+            // Planes stay equal.
+            let plane = if self.planes { Some(self.least(free, 0)?) } else { None };
+            let fits =
+                |path: &u16| plane.is_none_or(|plane| usize::from(self.paths[usize::from(*path)].group) == plane);
+            while let Some(at) = self.clean.iter().rposition(fits) {
+                let path = self.clean.remove(at);
                 if self.is_free(path, free) {
                     self.reused += 1;
+                    if let Some(plane) = plane {
+                        self.charge(plane);
+                    }
                     return Some(self.sent(now, usize::from(path), packet.psn));
                 }
             }
@@ -301,9 +309,7 @@ impl Spread {
         } else {
             let mut tried = 0u64;
             loop {
-                let open = |group: &usize| tried >> group & 1 == 0 && (!self.planes || free >> group & 1 == 1);
-                let least = (0..self.groups.len()).filter(open);
-                let group = least.min_by(|a, b| self.groups[*a].spent.total_cmp(&self.groups[*b].spent))?;
+                let group = self.least(free, tried)?;
                 tried |= 1 << group;
                 if let Some(path) = self.turn(now, group) {
                     self.charge(group);
@@ -312,6 +318,14 @@ impl Spread {
             }
         };
         Some(self.sent(now, path, packet.psn))
+    }
+
+    /// Returns the group that has sent least by its share, of those not tried and with a free port.
+    #[inline]
+    fn least(&self, free: u32, tried: u64) -> Option<usize> {
+        let is_open = |group: &usize| tried >> group & 1 == 0 && (!self.planes || free >> group & 1 == 1);
+        let groups = (0..self.groups.len()).filter(is_open);
+        groups.min_by(|a, b| self.groups[*a].spent.total_cmp(&self.groups[*b].spent))
     }
 
     fn is_free(&self, path: u16, free: u32) -> bool {

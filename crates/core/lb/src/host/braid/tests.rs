@@ -234,12 +234,31 @@ proptest! {
     }
 }
 
+fn planes(uplinks: &[u32], planes: u32) -> Braid {
+    let mut s = Braid::new(BraidParameters::default(), 1, 2);
+    let paths = PathSpace { uplinks, planes, ..PathSpace::default() };
+    s.open(Time::ZERO, 0, &FlowInfo { early_packets: u64::MAX, base_rtt: us(10.0), paths, ..flow(&[]) });
+    s
+}
+
+proptest! {
+    #[test]
+    fn planes_stay_equal_whatever_is_marked(marked in proptest::collection::vec(any::<bool>(), 400)) {
+        let mut s = planes(&[4, 4], 4);
+        let mut sent = [0u32; 4];
+        for (n, ecn) in marked.into_iter().enumerate() {
+            let now = us(n as f64 / 10.0);
+            let tag = send(&mut s, now, n as u64);
+            sent[(tag & 3) as usize] += 1;
+            s.on_ack(now, 0, &feedback(tag, ecn));
+            prop_assert!(sent.iter().max().unwrap() - sent.iter().min().unwrap() <= 1, "{sent:?}");
+        }
+    }
+}
+
 #[test]
 fn a_port_that_flaps_waits_twice_as_long_each_time() {
-    let mut s = Braid::new(BraidParameters::default(), 1, 2);
-    let base = us(10.0);
-    let paths = PathSpace { uplinks: &[2, 4], planes: 2, ..PathSpace::default() };
-    s.open(Time::ZERO, 0, &FlowInfo { early_packets: u64::MAX, base_rtt: base, paths, ..flow(&[]) });
+    let mut s = planes(&[2, 4], 2);
     let mut psn = 0;
     let mut uses = |s: &mut Braid, now: Time| {
         let planes = (0..8).map(|_| {
