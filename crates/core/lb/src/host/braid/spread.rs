@@ -155,8 +155,8 @@ pub(super) struct Spread {
 const MEMORY: f32 = 16.0;
 /// The least share: a path is tried once in 64 turns.
 const LEAST: f32 = 1.0 / 64.0;
-/// Share of marks from which clean paths are used again.
-const MARKED: f32 = 1.0 / 64.0;
+/// Share of marks above which clean paths are used again: more than a single mark makes, which may be chance.
+const MARKED: f32 = 1.0 / MEMORY;
 
 impl Spread {
     pub(super) fn new(
