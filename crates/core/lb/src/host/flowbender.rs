@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, State, Tag,
     hash::EntropySpace,
-    registry::{Invalid, SchemeCapabilities},
+    registry::{Invalid, SchemeCapabilities, TagKind},
     state::{ps, state},
 };
 use anabranch_random::{Stream, key};
@@ -107,7 +107,7 @@ impl SchemeCapabilities for FlowBenderParameters {
         true
     }
 
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         let mut keys = match self.granularity {
             Granularity::Chunk => vec!["t", "n", "first_epoch"],
             Granularity::Packet => vec!["chunk", "outstanding"],

@@ -4,7 +4,7 @@
 use super::{OnTimeout, Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, State, Tag,
-    registry::{Invalid, SchemeCapabilities},
+    registry::{Invalid, SchemeCapabilities, TagKind},
     state::{ps, state},
 };
 use anabranch_random::key;
@@ -115,7 +115,7 @@ impl SchemeCapabilities for Hf2tParameters {
         true
     }
 
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         let mut all = vec![];
         if !self.dynamic {
             all.extend(["l_target", "alpha_min", "alpha_max"].map(|key| (key, "dynamic = false")));

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, State, Tag,
     hash::EntropySpace,
-    registry::{Invalid, SchemeCapabilities},
+    registry::{Invalid, SchemeCapabilities, TagKind},
     state::{ps, state},
 };
 use anabranch_random::{Stream, key};
@@ -187,7 +187,7 @@ impl SchemeCapabilities for HopperParameters {
         self.ports == HopperPorts::Profiled
     }
 
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         let keys = match self.granularity {
             Granularity::Chunk => ["kappa", "delay", "hold_beyond"],
             Granularity::Packet => ["chunk", "outstanding", "probe_wait"],

@@ -135,7 +135,7 @@ impl SchemeCapabilities for MrcParameters {
         }
     }
 
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         let keys = ["format", "fields", "explicit"].map(|key| (key, "values that are hashed or guided"));
         if self.values == MrcValues::Structured { Vec::new() } else { keys.to_vec() }
     }

@@ -182,7 +182,7 @@ impl SchemeCapabilities for PrimeParameters {
         Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
     }
 
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         let is_auto = self.p_ecn == Auto::Auto;
         let all = [
             (self.signal == PrimeSignal::Ecn, ("csig_least", "signal = \"ecn\"")),

@@ -114,8 +114,8 @@ pub trait SchemeCapabilities {
         vec![]
     }
 
-    /// Returns the parameters that have no effect beside the others, each with the setting that is the reason.
-    fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+    /// Returns the parameters that have no effect beside the others and such tags of the host, each with the reason.
+    fn without_effect(&self, _tags: TagKind) -> Vec<(&'static str, &'static str)> {
         vec![]
     }
 

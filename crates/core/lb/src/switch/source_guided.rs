@@ -39,6 +39,10 @@ impl SchemeCapabilities for SourceGuidedParameters {
     fn packet_scope(&self) -> PacketScope {
         PacketScope::Guided
     }
+
+    fn without_effect(&self, tags: TagKind) -> Vec<(&'static str, &'static str)> {
+        (tags == TagKind::Guided).then_some(("weights", "a host scheme that selects the path")).into_iter().collect()
+    }
 }
 
 #[derive(Debug)]

@@ -95,11 +95,19 @@ impl LoadBalancers {
 
     /// Returns a warning per parameter of `used` that is given another value than its default, to no effect.
     pub(crate) fn warnings(&self, used: &[LoadBalancer]) -> Vec<String> {
+        let sides = |balancer: &LoadBalancer| [balancer.host.name(), balancer.switch.name()];
+        let idle = |balancer: &LoadBalancer, scheme: &str| match balancer.host.name() == scheme {
+            true => balancer.host.capabilities().without_effect(balancer.host.capabilities().tags()),
+            false => balancer.switch.capabilities().without_effect(balancer.host.capabilities().tags()),
+        };
         let of = |given: &Given| {
-            let balancer = used.iter().find(|balancer| balancer.host.name() == given.scheme);
-            let unused = balancer.map(|balancer| balancer.host.capabilities().without_effect()).unwrap_or_default();
-            let defaults = HostParameters::named(&given.scheme).map(|host| host.parameters().entries());
-            let defaults = defaults.unwrap_or_default();
+            let scheme = given.scheme.as_str();
+            let mut all = used.iter().filter(|balancer| sides(balancer).contains(&scheme));
+            let mut unused = all.next().map(|balancer| idle(balancer, scheme)).unwrap_or_default();
+            all.for_each(|other| unused.retain(|pair| idle(other, scheme).contains(pair)));
+            let defaults = HostParameters::named(scheme).map(|host| host.parameters().entries());
+            let of_switch = || SwitchParameters::named(scheme).map(|switch| switch.parameters().entries());
+            let defaults = defaults.or_else(|_| of_switch()).unwrap_or_default();
             let is_default = |key: &str, raw: &Raw| defaults.iter().any(|(name, value)| *name == key && value == raw);
             let is_given = |key: &str| given.entries.iter().any(|(name, raw)| name == key && !is_default(key, raw));
             unused
@@ -108,7 +116,6 @@ impl LoadBalancers {
                 .map(|(key, why)| format!("[load_balancer.{}]: `{key}` has no effect with {why}", given.scheme))
                 .collect::<Vec<_>>()
         };
-        let sides = |balancer: &LoadBalancer| [balancer.host.name(), balancer.switch.name()];
         let fixed = |balancer: &LoadBalancer| Alias::named(&balancer.name).map_or(&[][..], |alias| alias.fixed);
         let is_read = |scheme: &str, key: &str| {
             let mut of_scheme = used.iter().filter(|balancer| sides(balancer).contains(&scheme));

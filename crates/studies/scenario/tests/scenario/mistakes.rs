@@ -154,6 +154,17 @@ fn keys_without_effect_are_named() {
     }
     let static_t = ["load_balancer.scheme=hf2t", "load_balancer.hf2t.dynamic=false", "load_balancer.hf2t.l_target=4kB"];
     assert!(warnings(&static_t).contains("`l_target` has no effect with dynamic = false"));
+    // `weights` is of schemes that hash; it counts where any that runs does.
+    let weights = |scheme: &str, of_workload: &str| {
+        let file = "topology={kind='slim-fly', q=5}\nload_balancer.source-guided.weights='latency'\n";
+        let workload = format!("workload=[{{kind='permutation', size='64KiB', load_balancer='{of_workload}'}}]");
+        let file = format!("{file}load_balancer.scheme='{scheme}'\n{workload}\n");
+        read(&file, &[]).unwrap().warnings().join("\n")
+    };
+    let reason = "[load_balancer.source-guided]: `weights` has no effect with a host scheme that selects the path";
+    assert_eq!(weights("spritz-scout", "spritz-scout"), reason);
+    assert!(!weights("ops+source-guided", "ops+source-guided").contains("weights"));
+    assert!(!weights("spritz-scout", "ops+source-guided").contains("weights"));
     let marks = warnings(&[
         "fabric.marking=pi",
         "fabric.pi.integral=1.0",
