@@ -2,6 +2,7 @@
 
 use crate::{
     device::{self, Device},
+    hardware,
     process::Process,
     variables::{Carriers, Configuration, VARIABLES},
 };
@@ -40,15 +41,10 @@ impl Finding {
 }
 
 /// NCCL's variables for networks, and what holds in place of those that are not heeded; empty: they are.
-const NCCL_VARIABLES: [(&str, &str); 9] = [
+const NCCL_VARIABLES: [(&str, &str); 4] = [
     ("NCCL_SOCKET_IFNAME", ""),
     ("NCCL_SOCKET_FAMILY", ""),
-    ("NCCL_IB_HCA", "ANABRANCH_IFNAME selects interfaces, with uc their RDMA devices"),
-    ("NCCL_IB_GID_INDEX", "the interface's RoCEv2 address is taken; ANABRANCH_ADDRESS selects it"),
-    ("NCCL_IB_TC", "the trafficClass of a communicator is taken, since NCCL 2.26"),
     ("NCCL_IB_SL", "service levels are not set"),
-    ("NCCL_IB_TIMEOUT", "ANABRANCH_GIVE_UP is the timeout"),
-    ("NCCL_IB_RETRY_CNT", "ANABRANCH_GIVE_UP is the timeout"),
     ("NCCL_IB_DISABLE", "ANABRANCH_DATAPATH selects sockets or RDMA devices"),
 ];
 
@@ -163,7 +159,13 @@ fn nccl_variables(variables: &[(OsString, OsString)]) -> Vec<Finding> {
             found.but("NCCL loads another plugin: NCCL_NET_PLUGIN=anabranch").fatal()
         });
     }
-    for (name, instead) in NCCL_VARIABLES {
+    let carriers = Configuration::read(variables.iter().cloned()).map_or(Carriers::Rc, |read| read.carriers);
+    let of_hardware = |(name, of_reliable): (&'static str, bool)| match carriers {
+        Carriers::Udp => (name, "sockets need no RDMA device; ANABRANCH_DATAPATH=rc or uc do"),
+        Carriers::Uc | Carriers::Auto if of_reliable => (name, "ANABRANCH_DATAPATH=rc alone acknowledges in hardware"),
+        _ => (name, ""),
+    };
+    for (name, instead) in NCCL_VARIABLES.into_iter().chain(hardware::NAMES.map(of_hardware)) {
         let Some(value) = get(name) else { continue };
         let found = |word| finding(name, format!("{value}, {word}"));
         findings.push(if instead.is_empty() { found("heeded") } else { found("not heeded").but(instead) });
@@ -239,6 +241,13 @@ mod tests {
             assert!(find("device 0, lo").found.contains(word), "{findings:?}");
         }
         assert!(find("NCCL_IB_TC").found.ends_with("106, not heeded") && find("NCCL_IB_TC").remedy.is_some());
+        let heeded = |datapath| {
+            let timeout = ("NCCL_IB_TIMEOUT", "22");
+            let findings = of(&[&all[..], &more, &[timeout, ("ANABRANCH_DATAPATH", datapath)]].concat());
+            let is_heeded = |name: &str| findings.iter().any(|of| of.what == name && of.found.ends_with(", heeded"));
+            [is_heeded("NCCL_IB_TC"), is_heeded("NCCL_IB_TIMEOUT")]
+        };
+        assert_eq!(["udp", "uc", "rc"].map(heeded), [[false, false], [true, false], [true, true]]);
         assert!(find("NCCL_SOCKET_FAMILY").remedy.is_none());
         assert!(findings.iter().all(|of| !of.is_fatal), "{findings:?}");
     }

@@ -70,14 +70,15 @@ impl Device {
 /// Finds the selected interfaces, each with one address, and returns them with remarks for the log. Fails with a message for
 /// the user.
 pub(crate) fn find(configuration: &Configuration) -> Result<(Vec<Device>, Vec<String>), String> {
-    let Configuration { interfaces, addresses, carriers, .. } = configuration;
+    let Configuration { interfaces, addresses, carriers, hardware, .. } = configuration;
     let labels = configuration.wire.labels;
     let all = addresses::all().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let (chosen, mut remarks) = choose(all, interfaces, addresses)?;
     let found = chosen.into_iter().map(|found| describe(found, Path::new("/sys/class/net"))).collect();
     let is_reliable = *carriers == Carriers::Rc;
     let rdma = |device: &Device| {
-        Some(verbs::query_device(&verbs::of_interface(&device.name)?, device.ip, labels, is_reliable))
+        let name = verbs::of_interface(&device.name).filter(|name| hardware.selects(name))?;
+        Some(verbs::query_device(&name, (hardware.gid_index, device.ip), labels, is_reliable))
     };
     let query = |device: &Device| rdma(device).map(|found| found.map_err(|error| error.to_string()));
     let (devices, more) = equip(found, interfaces, *carriers, query)?;

@@ -234,6 +234,7 @@ unsafe fn begin_listen(
     if handle.is_null() || out.is_null() {
         return Err(null("the handle or the communicator"));
     }
+    let class = process.class(class);
     let mut opened = process.open(device, class)?;
     let node = opened.node()?;
     let (id, key) = node.listen(class)?;
@@ -303,6 +304,7 @@ unsafe fn go_on_connecting(
     let scratch = u64::from_ne_bytes(std::array::from_fn(|at| bytes[SCRATCH + at]));
     let attempt = Id::of_number(scratch, IdKind::Attempt);
     let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
+    let class = process.class(class);
     let mut opened = process.open(device, class)?;
     let node = opened.node()?;
     let ours = node.driver().datapath().carrier();

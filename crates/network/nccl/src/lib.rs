@@ -13,6 +13,7 @@ mod entries;
 mod exported;
 mod fork;
 pub mod handle;
+mod hardware;
 mod helper;
 mod host;
 #[doc(hidden)]

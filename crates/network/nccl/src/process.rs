@@ -216,6 +216,11 @@ impl Process {
         rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
     }
 
+    /// Returns the traffic class of a connection for which NCCL names this one: as in NCCL, its variable wins.
+    pub(crate) fn class(&self, named: u8) -> u8 {
+        self.configuration.hardware.class.unwrap_or(named)
+    }
+
     /// Returns the node of a device, and opens it if necessary, for a connection of this traffic class.
     pub(crate) fn open(&self, device: i32, class: u8) -> Result<Opened<'_>, Failure> {
         let rail = self.rail(device)?;
@@ -271,14 +276,14 @@ impl Process {
                 Path::new(By::Udp(path))
             }),
             Some(rdma) => {
-                let verbs = VerbsSettings {
+                let verbs = self.configuration.hardware.apply(VerbsSettings {
                     device: Some(rdma.name.clone()),
                     peer_timeout: Duration::from_nanos(peer_timeout.ps() / 1000),
                     parting: CLOSE_TIMEOUT,
                     is_reliable: device.is_reliable,
                     queue_pairs: self.configuration.wire.queue_pairs,
                     ..VerbsSettings::default()
-                };
+                });
                 let longest = endpoint.longest_datagram();
                 // Chunks are written to NCCL's memory.
                 let control = MAX_CONTROL as usize + endpoint.settings().max_header();

@@ -3,6 +3,7 @@
 
 use crate::{
     handle::{Authentication, Carrier, MAX_PLANES},
+    hardware::{self, Hardware},
     log::Level,
 };
 use anabranch_endpoint::{Key, Secret, header::Protection};
@@ -270,6 +271,7 @@ pub(crate) struct Configuration {
     pub(crate) wire: WireParameters,
     /// Folder of the statistics page; `None`: there is no page.
     pub(crate) stats: Option<PathBuf>,
+    pub(crate) hardware: Hardware,
     pub(crate) level: Level,
 }
 
@@ -364,7 +366,11 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { carriers, interfaces, addresses, planes, scheme, transport, wire, stats, level })
+        let hardware = match carriers {
+            Carriers::Udp => Hardware::default(),
+            _ => Hardware::read(given)?,
+        };
+        Ok(Configuration { carriers, interfaces, addresses, planes, scheme, transport, wire, stats, hardware, level })
     }
 
     /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
@@ -537,8 +543,11 @@ fn texts(all: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Vec<(Str
     for (name, value) in all {
         let shown = name.to_string_lossy().into_owned();
         let is_other = OTHERS.iter().any(|other| shown.starts_with(other));
-        let is_read =
-            shown.starts_with("ANABRANCH_") && !is_other || [NCCL_INTERFACES, NCCL_FAMILY].contains(&shown.as_str());
+        let is_read = shown.starts_with("ANABRANCH_") && !is_other
+            || [NCCL_INTERFACES, NCCL_FAMILY]
+                .iter()
+                .chain(hardware::NAMES.iter().map(|(name, _)| name))
+                .any(|name| *name == shown);
         match (name.into_string(), value.into_string()) {
             (Ok(name), Ok(value)) => texts.push((name, value)),
             (Ok(name), Err(value)) if is_read => {

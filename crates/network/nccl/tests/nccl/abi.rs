@@ -66,7 +66,7 @@ fn a_hundred_loads_release_everything() {
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
 }
 
-/// Only version 10 sets a class per connection; the program's is 3.
+/// Only version 10 sets a class per connection; the program's is 3. NCCL's variable wins over it.
 #[test]
 #[ignore = "needs libibverbs-dev"]
 fn every_entry_over_verbs() {
@@ -78,6 +78,7 @@ fn every_entry_over_verbs() {
         let class = if version == 10 { "3" } else { "0" };
         let said = run(&program, version, times, &[&variables[..], &[("FAKE_CLASS", class)]].concat());
         assert!(said.contains("packets of 960 B, queue pairs of fake0"), "{said}");
+        run(&program, version, 1, &[&variables[..], &[("FAKE_CLASS", "5"), ("NCCL_IB_TC", "5")]].concat());
     }
 }
 

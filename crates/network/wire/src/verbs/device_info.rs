@@ -37,15 +37,20 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Checks that packets with `labels` labels may leave a device by an address over reliable or unreliable queue
+/// Checks that packets with `labels` labels may leave a device by the address with an index, or by that of its interface, over reliable or unreliable queue
 /// pairs, and returns its description.
 ///
 /// # Errors
 /// Fails if libibverbs, the device or its RoCEv2 address is missing, if its port is no active Ethernet port, or if
 /// memory for a peer cannot be registered.
-pub fn query_device(name: &str, at: IpAddr, labels: u32, is_reliable: bool) -> Result<RdmaDevice, WireError> {
+pub fn query_device(
+    name: &str,
+    (index, at): (Option<u8>, IpAddr),
+    labels: u32,
+    is_reliable: bool,
+) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
-    let index = gid::choose(&name, None, Some(at))?;
+    let index = gid::choose(&name, index, Some(at))?;
     let domain = Domain::open(&name)?;
     domain.gid(index)?;
     // 1 for 256 B to 5 for 4096 B.
