@@ -355,6 +355,9 @@ pub(crate) struct Hellos {
     pub(crate) reply_at: Option<Time>,
     /// No full one has led to a WELCOME for long.
     pub(crate) only_short: bool,
+    /// Time of the last, and how many have repeated it since the WELCOME.
+    pub(crate) sent_at: Time,
+    pub(crate) repeated: u32,
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ use std::{cmp::Reverse, net::IpAddr, sync::Arc};
 const UNPROVEN: Time = Time::from_us(1_000_000);
 /// Idle time after which it is dropped in any case.
 const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
+/// Interval of HELLOs to a peer that does not see the calibration probes.
+const REPEATED_HELLO: Time = Time::from_us(HANDSHAKE_TIMEOUT.ps() / 4_000_000);
 /// Time without progress after which a peer is evicted for its messages while memory is short; `RELIEF_INTERVAL`: interval
 /// of this check.
 const STALLED: Time = Time::from_us(2_000_000);
@@ -224,11 +226,28 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
         known.calibration_label()
     };
     known.requests_sent = known.requests_sent.wrapping_add(1);
+    if known.phase == Phase::Greeting {
+        known.hellos.sent_at = now;
+    }
     // A cookie is valid for the label on which it arrived.
     known.cookie = None;
     known.awaiting_since.get_or_insert(now);
     arm_request(state, peer, timer_at);
     state.send_control(peer, label, request);
+    greet_again(state, peer, now);
+}
+
+/// Probes over reliable queue pairs are writes, of which the peer learns nothing: before it gives up this caller, it is greeted again.
+fn greet_again(state: &mut State, peer: u32, now: Time) {
+    let (is_reliable, labels) = (state.settings.is_reliable, state.settings.labels);
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let every = REPEATED_HELLO.min(state.settings.idle_timeout / 4);
+    if is_reliable && known.phase == Phase::Calibrating && now.saturating_sub(known.hellos.sent_at) >= every {
+        known.hellos.sent_at = now;
+        known.hellos.repeated = known.hellos.repeated.wrapping_add(1);
+        let label = known.greeting_label(known.hellos.repeated, labels);
+        state.send_control(peer, label, Control::Hello { is_short: true });
+    }
 }
 
 /// Measures the round trip before anything is sent.
@@ -345,6 +364,7 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     if is_silent && known.phase == Phase::Greeting {
         return lose(state, peer, CloseReason::TimedOut);
     }
+    greet_again(state, peer, now);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     known.hellos.only_short |= only_short;
     if known.phase == Phase::Calibrating {

@@ -3,6 +3,7 @@
 mod common;
 
 mod auth;
+mod calibration;
 mod echoes;
 mod hostile;
 mod large_packets;
