@@ -24,6 +24,7 @@ pub(crate) const ABOUT: About = About {
     description: "Packets take turns over all paths of a flow; each path has a share in (0, 1] of a full turn, times its prior. A mark \
         lowers the share of its path by how much it exceeds the flow's mean, once per round trip; shares grow back. Paths that came \
         back clean are used again at once while others are marked. A path whose packets stay without a reply is blocked and probed. \
+        Planes stay equal; one whose port returns waits three round trips, twice as long each further time. \
         Where the receiver takes fewer than `early` packets early, a flow keeps the path with the least open bytes of its host, and \
         moves between flights.",
 };

@@ -136,6 +136,7 @@ pub(super) struct Spread {
     planes: bool,
     /// Share of marks of the flow, and its smoothed round trip.
     marks: f32,
+    marked: f32,
     round_trip: Time,
     cumulative: u64,
     /// Clean paths to use again, a ring, and packets on them since the last turn.
@@ -155,8 +156,10 @@ pub(super) struct Spread {
 const MEMORY: f32 = 16.0;
 /// The least share: a path is tried once in 64 turns.
 const LEAST: f32 = 1.0 / 64.0;
-/// Share of marks above which clean paths are used again: more than a single mark makes, which may be chance.
-const MARKED: f32 = 1.0 / MEMORY;
+/// Share of marks above which clean paths are used again. In planes more than a single mark makes, which may be chance: a strict turn
+/// over as many queues as ports has hardly any.
+const MARKED: f32 = 1.0 / 64.0;
+const MARKED_IN_PLANES: f32 = 1.0 / MEMORY;
 
 impl Spread {
     pub(super) fn new(
@@ -206,6 +209,7 @@ impl Spread {
             held: 0,
             planes: !rules.guided && flow.paths.planes > 1,
             marks: 0.0,
+            marked: if !rules.guided && flow.paths.planes > 1 { MARKED_IN_PLANES } else { MARKED },
             round_trip: flow.base_rtt,
             cumulative: 0,
             clean: Vec::with_capacity(rules.reuse),
@@ -287,7 +291,7 @@ impl Spread {
             // A second loss would cost a longer timeout.
             return Some(self.sent(now, usize::from(path), packet.psn));
         }
-        if self.marks > MARKED && self.reused < self.rules.reuse_run {
+        if self.marks > self.marked && self.reused < self.rules.reuse_run {
             // Planes stay equal.
             let plane = if self.planes { Some(self.least(free, 0)?) } else { None };
             let fits =
