@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains a small transformer over four ranks of a testbed with slow spines (root): gloo and schemes beside the simulator.
 
-torch_job.py [--anabranch COMMAND] [--rounds N] [--steps N] [--schemes A,B,...]
+torch_job.py [--anabranch COMMAND] [--rounds N] [--steps N] [--schemes A,B,...] [--local]
 
 The network is hopper-testbed-small with two hosts a leaf; neighbours in rings are at different leaves. Prints per scheme the mean
 time of a step with its 95 % interval over the rounds, and what the simulator predicts for the same job: an all-reduce of all
-gradients on a ring after the measured time of computing.
+gradients on a ring after the measured time of computing. With --local the ranks use the loopback interface instead, without root,
+and nothing is simulated.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ T = [math.nan, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26]
 
 
 def rank_of(arguments: argparse.Namespace) -> None:
-    lines = subprocess.run(["ip", "-o", "-4", "address", "show", "scope", "global"], capture_output=True, text=True)
-    os.environ["GLOO_SOCKET_IFNAME"] = os.environ["ANABRANCH_IFNAME"] = lines.stdout.split()[1]
+    if arguments.local:
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["ANABRANCH_IFNAME"] = "lo"
+    else:
+        lines = subprocess.run(["ip", "-o", "-4", "address", "show", "scope", "global"], capture_output=True, text=True)
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["ANABRANCH_IFNAME"] = lines.stdout.split()[1]
     import torch
     import torch.distributed as dist
 
@@ -85,15 +89,13 @@ def trained(arguments: argparse.Namespace, scheme: str, folder: Path) -> list[fl
     """Returns the times of a step and of computing, and the bytes of gradients."""
     backend = "gloo" if scheme == "gloo" else "anabranch"
     store = folder / f"store-{time.monotonic_ns()}"
-    of_job = {
-        "ANABRANCH_SCHEME": "ecmp" if scheme == "gloo" else scheme,
-        "ANABRANCH_CONFIG": str(SCENARIO),
-        "ANABRANCH_RATE": "195Mbps",
-        "ANABRANCH_PATHS": "48",
-    }
+    of_job = {"ANABRANCH_SCHEME": "ecmp" if scheme == "gloo" else scheme}
+    if not arguments.local:
+        of_job |= {"ANABRANCH_CONFIG": str(SCENARIO), "ANABRANCH_RATE": "195Mbps", "ANABRANCH_PATHS": "48"}
     ranks = []
     for rank, host in enumerate(HOSTS):
-        command = [arguments.anabranch, "testbed", "exec", "--name", "torch-job", host, "--", sys.executable, __file__]
+        command = [] if arguments.local else [arguments.anabranch, "testbed", "exec", "--name", "torch-job", host, "--"]
+        command += [sys.executable, __file__] + ["--local"] * arguments.local
         command += ["--backend", backend, "--rank", str(rank), "--store", str(store), "--steps", str(arguments.steps)]
         ranks.append(subprocess.Popen(command, env=os.environ | of_job, stdout=subprocess.PIPE, text=True))
     outputs = [rank.communicate(timeout=300)[0] for rank in ranks]
@@ -133,6 +135,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--schemes", default="gloo,ecmp,qp-spray,flowbender,hopper,prime,mrc")
+    parser.add_argument("--local", action="store_true")
     for hidden in ("--rank", "--backend", "--store"):
         parser.add_argument(hidden, type=int if hidden == "--rank" else str, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -143,19 +146,22 @@ def main() -> None:
     testbed = [arguments.anabranch, "testbed"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([*testbed, "up", "--name", "torch-job", "--fabric", str(SCENARIO), *SMALL, *FOUR], check=True)
+        if not arguments.local:
+            subprocess.run([*testbed, "up", "--name", "torch-job", "--fabric", str(SCENARIO), *SMALL, *FOUR], check=True)
         try:
             # All schemes in turn in each round, so that other work of the machine slows all.
             results = [[trained(arguments, scheme, folder) for scheme in schemes] for _ in range(arguments.rounds)]
         finally:
-            subprocess.run([*testbed, "down", "--name", "torch-job"], check=True)
+            if not arguments.local:
+                subprocess.run([*testbed, "down", "--name", "torch-job"], check=True)
         compute = statistics.median(of[1] for turn in results for of in turn)
         size = results[0][0][2]
         print(f"gradients {size / 1e6:.2f} MB, computing {compute * 1e3:.0f} ms a step, mean of {arguments.rounds} rounds")
         print("scheme       step (ms)        simulated (ms)")
         for at, scheme in enumerate(schemes):
             measured = text([turn[at][0] for turn in results])
-            simulated = "-" if scheme == "gloo" else text(predicted(arguments, scheme, compute, size, folder))
+            is_simulated = scheme != "gloo" and not arguments.local
+            simulated = text(predicted(arguments, scheme, compute, size, folder)) if is_simulated else "-"
             print(f"{scheme:12} {measured:16} {simulated}", flush=True)
 
 

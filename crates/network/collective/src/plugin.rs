@@ -5,8 +5,8 @@
 use libloading::{Library, Symbol};
 pub use nccl_net_anabranch::DeliveryCounters;
 use nccl_net_anabranch::abi::{
-    Code, Config, DeviceLimits, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION,
-    PTR_HOST, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
+    Code, Config, DeviceLimits, HANDLE_BYTES, Identity, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12,
+    OPTIONAL_COMPLETION, PTR_HOST, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Virtual,
 };
 use std::{
     cell::RefCell,
@@ -148,6 +148,8 @@ pub struct Properties {
     /// Supported kinds of pointers, in bits: 1 for those of the host.
     pub pointers: c_int,
     pub limits: DeviceLimits,
+    /// Devices of which it consists: itself, in version 8 unknown.
+    pub members: Vec<c_int>,
 }
 
 pub type Handle = [u8; HANDLE_BYTES];
@@ -265,7 +267,7 @@ impl Plugin {
         #[repr(C, align(16))]
         struct Block([u8; 256]);
         macro_rules! read {
-            ($net:ident, $kind:ty, $($path:ident).*) => {{
+            ($net:ident, $kind:ty, |$of:ident| $parts:expr) => {{
                 let mut block = Block([0x5a; 256]);
                 let at = block.0.as_mut_ptr().cast::<$kind>();
                 // SAFETY: the block is larger than the table's version needs.
@@ -274,21 +276,49 @@ impl Plugin {
                     return Err(PluginError::Call { entry: "getProperties", code: "it writes beyond the properties" });
                 }
                 // SAFETY: any bytes are a value of it.
-                let properties = unsafe { at.read() };
-                (properties.$($path.)*identity, properties.$($path.)*limits)
+                let $of = unsafe { at.read() };
+                $parts
             }};
         }
-        let (identity, limits) = match self.net {
-            Net::V8(net) => read!(net, PropertiesV8,),
-            Net::V9(net) => read!(net, PropertiesV9,),
-            Net::V10(net) => read!(net, PropertiesV9,),
-            Net::V11(net) => read!(net, PropertiesV11, v9),
-            Net::V12(net) => read!(net, PropertiesV12, v9),
+        fn parts<const N: usize>(of: PropertiesV9<N>) -> (Identity, DeviceLimits, Vec<c_int>) {
+            let Virtual { count, devices } = of.virtual_devices;
+            (of.identity, of.limits, devices.into_iter().take(usize::try_from(count).unwrap_or(0)).collect())
+        }
+        let (identity, limits, members) = match self.net {
+            Net::V8(net) => read!(net, PropertiesV8, |of| (of.identity, of.limits, Vec::new())),
+            Net::V9(net) => read!(net, PropertiesV9, |of| parts::<4>(of)),
+            Net::V10(net) => read!(net, PropertiesV9, |of| parts::<4>(of)),
+            Net::V11(net) => read!(net, PropertiesV11, |of| parts(of.v9)),
+            Net::V12(net) => read!(net, PropertiesV12, |of| parts(of.v9)),
         };
         // SAFETY: null or a C string that lives as long as the library.
         let name = (!identity.name.is_null()).then(|| unsafe { CStr::from_ptr(identity.name) });
         let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Properties { name, pointers: identity.ptr_support, limits })
+        Ok(Properties { name, pointers: identity.ptr_support, limits, members })
+    }
+
+    /// Makes a device of others, at most 4; `None`: the plugin makes none.
+    pub fn fuse(&self, members: &[c_int]) -> Option<Result<c_int, PluginError>> {
+        fn list<const N: usize>(members: &[c_int]) -> Virtual<N> {
+            let devices = std::array::from_fn(|at| members.get(at).copied().unwrap_or(0));
+            Virtual { count: members.len() as c_int, devices }
+        }
+        let mut device = -1;
+        macro_rules! make {
+            ($net:ident) => {{
+                let make = $net.end.make_v_device?;
+                // SAFETY: see `devices`.
+                call(&"makeVDevice", || unsafe { make(&mut device, &mut list(members)) })
+            }};
+        }
+        let made = match self.net {
+            Net::V8(_) => return None,
+            Net::V9(net) => make!(net),
+            Net::V10(net) => make!(net),
+            Net::V11(net) => make!(net),
+            Net::V12(net) => make!(net),
+        };
+        Some(made.map(|()| device))
     }
 
     pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {

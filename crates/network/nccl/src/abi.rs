@@ -93,7 +93,7 @@ pub struct PropertiesV8 {
     pub limits: DeviceLimits,
 }
 
-/// Members of a merged device: at most 4 in versions 9 to 11, 8 in version 12.
+/// Members of a fused device: at most 4 in versions 9 to 11, 8 in version 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Virtual<const N: usize> {
@@ -109,7 +109,7 @@ pub struct PropertiesV9<const N: usize = 4> {
     /// 1 where receives must be flushed.
     pub force_flush: c_int,
     pub limits: DeviceLimits,
-    /// Members of this device: itself.
+    /// Members of this device: itself, or those that it was made of.
     pub virtual_devices: Virtual<N>,
     pub max_p2p_bytes: usize,
     pub max_coll_bytes: usize,
@@ -197,6 +197,8 @@ pub type Test = unsafe extern "C" fn(Pointer, *mut c_int, *mut c_int) -> c_int;
 /// `closeSend`, `closeRecv`, `closeListen`, `finalize`.
 pub type Close = unsafe extern "C" fn(Pointer) -> c_int;
 pub type SetAttributes = unsafe extern "C" fn(Pointer, *const c_void) -> c_int;
+/// `makeVDevice`: device out, its members.
+pub type MakeVDevice<const N: usize = 4> = unsafe extern "C" fn(*mut c_int, *mut Virtual<N>) -> c_int;
 
 /// Table of functions. The versions differ in the types of some functions and in the fields at the end.
 #[derive(Clone, Copy, Debug)]
@@ -235,16 +237,16 @@ pub struct Table<I, P, L, C, S, R, E> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct EndV9 {
-    /// Null: devices are not merged.
-    pub make_v_device: Absent,
+    /// Null: devices are not fused.
+    pub make_v_device: Option<MakeVDevice>,
 }
 
 /// Additional fields of versions 11 and 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct EndV11 {
-    /// Null: devices are not merged.
-    pub make_v_device: Absent,
+pub struct EndV11<const N: usize = 4> {
+    /// Null: devices are not fused.
+    pub make_v_device: Option<MakeVDevice<N>>,
     /// Ends a context of `init`.
     pub finalize: Close,
     /// Sets hints, which the plugin ignores.
@@ -255,7 +257,7 @@ pub type NetV8 = Table<Init, PropertiesV8, Listen, Connect, SendV8, ReceiveV8, (
 pub type NetV9 = Table<Init, PropertiesV9, Listen, Connect, SendV9, ReceiveV9, EndV9>;
 pub type NetV10 = Table<InitV10, PropertiesV9, Listen, ConnectV10, SendV10, ReceiveV10, EndV9>;
 pub type NetV11 = Table<InitV11, PropertiesV11, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
-pub type NetV12 = Table<InitV11, PropertiesV12, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
+pub type NetV12 = Table<InitV11, PropertiesV12, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11<8>>;
 
 #[cfg(test)]
 mod tests {
@@ -286,6 +288,7 @@ mod tests {
         table!(NetV11, 176);
         table!(NetV12, 176);
         laid_out!(EndV11, 24, make_v_device finalize set_net_attr: 0 8 16);
+        laid_out!(Virtual<4>, 20, count devices: 0 4);
     }
 
     #[test]

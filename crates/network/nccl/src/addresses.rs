@@ -1,5 +1,6 @@
 //! Addresses of this machine's interfaces, in the order of the kernel and with its flags.
 
+use if_addrs::IfAddr;
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -27,6 +28,8 @@ pub(crate) struct Address {
     pub(crate) index: u32,
     pub(crate) is_loopback: bool,
     pub(crate) ip: IpAddr,
+    /// Bits of its network.
+    pub(crate) bits: u8,
     pub(crate) fitness: Fitness,
 }
 
@@ -35,20 +38,24 @@ pub(crate) fn all() -> io::Result<Vec<Address>> {
     // Not on every system, nor without IPv6.
     let known = parse(&fs::read_to_string("/proc/net/if_inet6").unwrap_or_default());
     let all = if_addrs::get_if_addrs()?.into_iter().filter(|of| of.is_oper_up() && !of.is_link_local());
-    Ok(with_flags(all.map(|of| (of.ip(), of.index.unwrap_or(0), of.name)).collect(), &known))
+    let bits = |of: &IfAddr| match of {
+        IfAddr::V4(of) => of.prefixlen,
+        IfAddr::V6(of) => of.prefixlen,
+    };
+    Ok(with_flags(all.map(|of| (of.ip(), bits(&of.addr), of.index.unwrap_or(0), of.name)).collect(), &known))
 }
 
-/// Describes addresses (with index and name of their interface) by what the kernel has noted of IPv6 ones.
-fn with_flags(all: Vec<(IpAddr, u32, String)>, known: &BTreeMap<Ipv6Addr, Fitness>) -> Vec<Address> {
+/// Describes addresses (with the bits of their network, index and name of their interface) by what the kernel has noted of IPv6 ones.
+fn with_flags(all: Vec<(IpAddr, u8, u32, String)>, known: &BTreeMap<Ipv6Addr, Fitness>) -> Vec<Address> {
     let interface = |name: &str| name.split(':').next().unwrap_or_default().to_string();
     // Per interface: its index, which a label may lack, and whether it has a loopback address beside others.
     let mut interfaces: BTreeMap<String, (u32, bool)> = BTreeMap::new();
-    for (ip, index, name) in &all {
+    for (ip, _, index, name) in &all {
         let (known, is_loopback) = interfaces.entry(interface(name)).or_default();
         *known = (*known).max(*index);
         *is_loopback |= ip.is_loopback();
     }
-    let describe = |(ip, _, name): (IpAddr, u32, String)| {
+    let describe = |(ip, bits, _, name): (IpAddr, u8, u32, String)| {
         let interface = interface(&name);
         let (index, is_loopback) = interfaces[&interface];
         let fitness = match ip {
@@ -56,7 +63,7 @@ fn with_flags(all: Vec<(IpAddr, u32, String)>, known: &BTreeMap<Ipv6Addr, Fitnes
             IpAddr::V6(ip) => known.get(&ip).copied().unwrap_or_default(),
             IpAddr::V4(_) => Fitness::Usual,
         };
-        Address { interface, index, is_loopback, ip, fitness }
+        Address { interface, index, is_loopback, ip, bits, fitness }
     };
     all.into_iter().map(describe).collect()
 }
@@ -101,7 +108,7 @@ mod tests {
     /// A routed host has its own address on `lo`, which stays a loopback interface; a label belongs to its interface.
     #[test]
     fn addresses_belong_to_their_interface() {
-        let of = |ip: &str, index, name: &str| (ip.parse().unwrap(), index, name.to_string());
+        let of = |ip: &str, index, name: &str| (ip.parse().unwrap(), 24, index, name.to_string());
         let all = vec![
             of("127.0.0.1", 1, "lo"),
             of("10.255.0.1", 1, "lo"),
@@ -122,6 +129,6 @@ mod tests {
     fn loopback_has_an_address_of_host_scope() {
         let found = all().unwrap();
         let loopback = found.iter().find(|address| address.is_loopback && address.ip.is_ipv4()).unwrap();
-        assert_eq!((loopback.interface.as_str(), loopback.fitness), ("lo", Fitness::Local));
+        assert_eq!((loopback.interface.as_str(), loopback.fitness, loopback.bits), ("lo", Fitness::Local, 8));
     }
 }

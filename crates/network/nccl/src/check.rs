@@ -4,6 +4,7 @@ use crate::{
     device::{self, Device},
     hardware,
     process::Process,
+    requests,
     variables::{Carriers, Configuration, VARIABLES},
 };
 use anabranch_wire::{Datapath, udp::SOCKET_BUFFER};
@@ -87,6 +88,8 @@ fn choices(variables: &[(OsString, OsString)]) -> Result<Vec<Finding>, String> {
     for (number, rail) in process.rails.iter().enumerate() {
         findings.push(describe(&process, number, &rail.device));
     }
+    let value = |name: &str| variables.iter().find(|(of, _)| of == name).map_or("".into(), |of| of.1.to_string_lossy());
+    findings.extend(fusions(&process, &value("NCCL_NET_FORCE_MERGE"), &value("NCCL_NET_MERGE_LEVEL")));
     findings.push(match (&stats, process.page_at()) {
         (None, _) => finding("statistics", "off"),
         (Some(folder), Some(_)) => finding("statistics", format!("in {}", folder.display())),
@@ -106,9 +109,38 @@ fn choices(variables: &[(OsString, OsString)]) -> Result<Vec<Finding>, String> {
     Ok(findings)
 }
 
+/// Fuses devices as NCCL will.
+fn fusions(process: &Arc<Process>, forced: &str, level: &str) -> Vec<Finding> {
+    let devices: Vec<&Device> = process.rails.iter().map(|rail| &rail.device).collect();
+    let name = "NCCL_NET_FORCE_MERGE";
+    let of_request = |request: requests::Request| {
+        let list = match request.list {
+            Ok(list) => list,
+            Err(reason) => return finding(name, reason).but("name devices of this host; NCCL ends otherwise").fatal(),
+        };
+        let all = list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let fused = process.try_fuse(&list, request.is_forced);
+        match fused.and_then(|number| Ok((number, process.rail(number).map_err(|failure| failure.message)?))) {
+            Ok((number, rail)) => {
+                let found = describe(process, number as usize, &rail.device);
+                Finding { what: format!("{} of devices {all}", found.what), ..found }
+            }
+            Err(reason) if request.is_forced => {
+                finding(name, format!("devices {all} stay apart")).but(format!("{reason}; NCCL ends")).fatal()
+            }
+            Err(reason) => finding(format!("devices {all}"), format!("not fused: {reason}")),
+        }
+    };
+    let mut findings: Vec<Finding> = requests::of(&devices, forced, level).into_iter().map(of_request).collect();
+    if !matches!(level, "" | "LOC" | "PORT") {
+        findings.push(finding("NCCL_NET_MERGE_LEVEL", format!("{level}: NCCL's topology decides what it fuses")));
+    }
+    findings
+}
+
 /// Opens a device, as its first listener does.
 fn describe(process: &Arc<Process>, number: usize, device: &Device) -> Finding {
-    let addresses: Vec<String> = std::iter::once(&device.ip).chain(&device.others).map(ToString::to_string).collect();
+    let addresses: Vec<String> = device.planes().map(|ip| ip.to_string()).collect();
     let numa = device.pci_path.as_ref().and_then(|path| fs::read_to_string(path.join("numa_node")).ok());
     let numa = numa
         .filter(|node| !node.starts_with('-'))
@@ -250,6 +282,22 @@ mod tests {
         assert_eq!(["udp", "uc", "rc"].map(heeded), [[false, false], [true, false], [true, true]]);
         assert!(find("NCCL_SOCKET_FAMILY").remedy.is_none());
         assert!(findings.iter().all(|of| !of.is_fatal), "{findings:?}");
+    }
+
+    #[test]
+    fn fused_devices_are_printed() {
+        let host = || crate::fused::tests::host(&[("eth0", "127.8.1.1"), ("eth1", "127.8.2.1"), ("eth2", "127.8.3.1")]);
+        let [found] = &fusions(&host(), "eth2,eth0", "LOC")[..] else { panic!("one group") };
+        assert_eq!((found.what.as_str(), found.is_fatal), ("device 3, eth0+eth2 of devices 0 and 2", false));
+        assert!(found.found.starts_with("127.8.1.1 and 127.8.3.1 by UDP at 200000 Mbit/s"), "{found:?}");
+        // Three are no planes of four paths.
+        let [found] = &fusions(&host(), "", "")[..] else { panic!("one card") };
+        assert!(found.what == "devices 0 and 1 and 2" && found.found.contains("a multiple of 3") && !found.is_fatal);
+        for forced in ["eth0,eth1,eth2", "eth0,eth9"] {
+            let [found] = &fusions(&host(), forced, "LOC")[..] else { panic!("one group") };
+            assert!(found.is_fatal && found.remedy.is_some(), "{found:?}");
+        }
+        assert!(fusions(&host(), "", "PIX")[0].found.starts_with("PIX: NCCL's topology"));
     }
 
     #[test]

@@ -24,11 +24,14 @@ const USUAL_MTU: u64 = 1500;
 pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) ip: IpAddr,
+    /// Bits of its network.
+    pub(crate) bits: u8,
     /// Addresses of the interfaces in its other planes.
     pub(crate) others: Vec<IpAddr>,
     pub(crate) index: u32,
     /// Path of the device in `/sys`; `None`: it is virtual.
     pub(crate) pci_path: Option<PathBuf>,
+    pub(crate) is_pci: bool,
     /// In Mbit/s, where the system reports it.
     pub(crate) speed: Option<u32>,
     /// Bytes of its largest packet, from the IP header on.
@@ -55,6 +58,21 @@ impl Device {
             Some(_) if self.is_reliable => Carrier::Rc,
             Some(_) => Carrier::Uc,
         }
+    }
+
+    /// Returns its address in each plane.
+    pub(crate) fn planes(&self) -> impl Iterator<Item = IpAddr> {
+        std::iter::once(self.ip).chain(self.others.iter().copied())
+    }
+
+    /// Returns `true` if an address is in the network of its first plane.
+    pub(crate) fn is_beside(&self, ip: IpAddr) -> bool {
+        let bits = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => (u128::from(ip.to_bits()) << 96, 32),
+            IpAddr::V6(ip) => (ip.to_bits(), 128),
+        };
+        let ((ours, most), (theirs, size)) = (bits(self.ip), bits(ip));
+        most == size && (self.bits == 0 || (ours ^ theirs) >> (128 - u32::from(self.bits)) == 0)
     }
 
     /// Returns the bytes of a packet for header and payload of the plugin.
@@ -88,35 +106,48 @@ pub(crate) fn find(configuration: &Configuration) -> Result<(Vec<Device>, Vec<St
 
 /// Makes one device of as many interfaces in a row as there are planes.
 fn join_planes(found: Vec<Device>, planes: usize) -> Result<Vec<Device>, String> {
-    let wrong = |what: String| Err(format!("ANABRANCH_PLANES={planes}: {what}"));
+    let wrong = |what: String| format!("ANABRANCH_PLANES={planes}: {what}");
     if planes > 1 && !found.len().is_multiple_of(planes) {
         let names: Vec<&str> = found.iter().map(|device| device.name.as_str()).collect();
         let count = names.len();
-        return wrong(format!(
+        return Err(wrong(format!(
             "found {count} interfaces ({}), expected a multiple of {planes}; ANABRANCH_IFNAME selects them",
             names.join(", ")
-        ));
+        )));
     }
     let mut devices = Vec::new();
     for ports in found.chunks(planes) {
-        let (first, others) = (&ports[0], &ports[1..]);
-        if let Some(other) = others.iter().find(|other| other.ip.is_ipv4() != first.ip.is_ipv4()) {
-            let text = format!("{} has {} and {} {}", first.name, first.ip, other.name, other.ip);
-            return wrong(format!("{text}, expected addresses of one family (NCCL_SOCKET_FAMILY)"));
-        }
-        let most = handle::max_planes(first.ip.is_ipv6());
-        if planes > most {
-            return wrong(format!("{} has {}, expected at most {most} planes over IPv6", first.name, first.ip));
-        }
-        devices.push(Device {
-            name: ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join("+"),
-            others: others.iter().map(|other| other.ip).collect(),
-            speed: ports.iter().map(|port| port.speed).sum(),
-            mtu: ports.iter().map(|port| port.mtu).min().unwrap_or(USUAL_MTU),
-            ..first.clone()
-        });
+        devices.push(join(ports).map_err(wrong)?);
     }
     Ok(devices)
+}
+
+/// Makes a device with a plane per port, in their order.
+fn join(ports: &[Device]) -> Result<Device, String> {
+    let (first, others) = (&ports[0], &ports[1..]);
+    if let Some(other) = others.iter().find(|other| other.ip.is_ipv4() != first.ip.is_ipv4()) {
+        let text = format!("{} has {} and {} {}", first.name, first.ip, other.name, other.ip);
+        return Err(format!("{text}, expected addresses of one family (NCCL_SOCKET_FAMILY)"));
+    }
+    let most = handle::max_planes(first.ip.is_ipv6());
+    if ports.len() > most {
+        return Err(format!("{} has {}, expected at most {most} planes over IPv6", first.name, first.ip));
+    }
+    Ok(Device {
+        name: ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join("+"),
+        others: others.iter().map(|other| other.ip).collect(),
+        speed: ports.iter().map(|port| port.speed).sum(),
+        mtu: ports.iter().map(|port| port.mtu).min().unwrap_or(USUAL_MTU),
+        ..first.clone()
+    })
+}
+
+/// Makes a device of those that NCCL fuses. Planes are in the order of addresses: the other host may list its devices in
+/// another order, and plane `k` of both must be the same rail.
+pub(crate) fn fuse(mut members: Vec<Device>) -> Result<Device, String> {
+    members.sort_by_key(|member| member.ip);
+    let speed = members.iter().map(Device::speed).sum();
+    Ok(Device { speed: Some(speed), ..join(&members)? })
 }
 
 /// Assigns RDMA devices to the interfaces, as `carriers` requires.
@@ -212,17 +243,19 @@ fn names(found: &[Address]) -> Vec<String> {
 
 /// Reads the properties of an interface from `/sys`.
 fn describe(found: Address, sys: &Path) -> Device {
-    let Address { interface: name, ip, index, .. } = found;
+    let Address { interface: name, ip, bits, index, .. } = found;
     let folder = sys.join(&name);
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<i64>().ok();
     let speed = number("speed").and_then(|speed| u32::try_from(speed).ok()).filter(|speed| *speed > 0);
     let mtu = number("mtu").and_then(|mtu| u64::try_from(mtu).ok());
     Device {
         pci_path: fs::canonicalize(folder.join("device")).ok(),
+        is_pci: fs::canonicalize(folder.join("device/subsystem")).is_ok_and(|of| of.ends_with("pci")),
         speed,
         mtu: mtu.unwrap_or(USUAL_MTU),
         name,
         ip,
+        bits,
         others: Vec::new(),
         index,
         rdma: None,
@@ -238,7 +271,7 @@ mod tests {
 
     fn address(interface: &str, ip: &str, index: u32, fitness: Fitness) -> Address {
         let is_loopback = interface == "lo";
-        Address { interface: interface.into(), index, is_loopback, ip: ip.parse().unwrap(), fitness }
+        Address { interface: interface.into(), index, is_loopback, ip: ip.parse().unwrap(), bits: 24, fitness }
     }
 
     fn found() -> Vec<Address> {
@@ -349,6 +382,32 @@ mod tests {
         // 20 B IPv4 or 40 B IPv6, 8 B UDP.
         assert_eq!(device.max_packet(), 1472);
         assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.max_packet(), 1452);
+    }
+
+    #[test]
+    fn networks_have_their_bits() {
+        let beside = |ip: &str, bits, other: &str| {
+            let device = describe(Address { bits, ..address("eth0", ip, 1, Fitness::Usual) }, Path::new("/no"));
+            device.is_beside(other.parse().unwrap())
+        };
+        // 9 is 0b1001 and 14 0b1110: they differ in the lowest three bits.
+        assert_eq!([29, 30].map(|bits| beside("10.0.0.9", bits, "10.0.0.14")), [true, false]);
+        assert_eq!([127, 128].map(|bits| beside("2001:db8::2", bits, "2001:db8::3")), [true, false]);
+        assert!(beside("10.0.0.9", 0, "192.0.2.1") && !beside("10.0.0.9", 0, "::1"), "of one family");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn functions_of_pci_cards_are_told_from_virtual_devices() {
+        let sys = tempfile::tempdir().unwrap();
+        // A card, and a virtio device, whose parent is one.
+        for (name, subsystem) in [("eth0", "pci"), ("eth1", "virtio")] {
+            let (device, bus) = (sys.path().join(name).join("device"), sys.path().join("bus").join(subsystem));
+            fs::create_dir_all(&device).and_then(|()| fs::create_dir_all(&bus)).unwrap();
+            std::os::unix::fs::symlink(bus, device.join("subsystem")).unwrap();
+        }
+        let is_pci = |name| describe(address(name, "10.0.0.9", 1, Fitness::Usual), sys.path()).is_pci;
+        assert_eq!(["eth0", "eth1", "veth0"].map(is_pci), [true, false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{
         NetV8, NetV9, NetV10, NetV11, NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11,
         PropertiesV12, Table, Virtual,
     },
-    fork,
+    fork, fused,
     handle::{Handle, SCRATCH},
     host::HostMemory,
     ids::{Id, IdKind},
@@ -147,13 +147,14 @@ unsafe extern "C" fn devices(count: *mut c_int) -> c_int {
     enter("devices", || {
         let process = process::get()?;
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe { put(count, "the number of devices", process.rails.len() as c_int) }
+        unsafe { put(count, "the number of devices", process.all_rails().count() as c_int) }
     })
 }
 
 fn properties<const N: usize>(device: c_int, rail: &Rail) -> PropertiesV9<N> {
-    let mut devices = [0; N];
-    devices[0] = device;
+    let itself = [device];
+    let members = if rail.members.is_empty() { &itself } else { &rail.members[..] };
+    let devices = std::array::from_fn(|at| members.get(at).copied().unwrap_or(0));
     PropertiesV9 {
         identity: Identity {
             name: rail.name.as_ptr(),
@@ -172,7 +173,7 @@ fn properties<const N: usize>(device: c_int, rail: &Rail) -> PropertiesV9<N> {
             net_device_type: 0,
             net_device_version: 0,
         },
-        virtual_devices: Virtual { count: 1, devices },
+        virtual_devices: Virtual { count: members.len() as c_int, devices },
         max_p2p_bytes: MAX_BYTES,
         max_coll_bytes: MAX_BYTES,
     }
@@ -217,10 +218,38 @@ unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) 
     unsafe { write_properties(device, out, of) }
 }
 
+/// Fuses devices, before the first connection; NCCL's topology takes the properties of the new one.
+unsafe extern "C" fn make_v_device<const N: usize>(device: *mut c_int, members: *mut Virtual<N>) -> c_int {
+    enter("makeVDevice", || {
+        // SAFETY: NCCL's, or null.
+        let list = unsafe { members.as_ref() }.ok_or_else(|| null("the list of devices"))?;
+        if device.is_null() {
+            return Err(null("the device"));
+        }
+        let count = usize::try_from(list.count).ok().filter(|count| (1..=N).contains(count));
+        let wrong = || Failure::new(Code::Usage, format!("found {} devices, expected 1 to {N}", list.count));
+        let process = process::get()?;
+        let made = fused::make(&process, &list.devices[..count.ok_or_else(wrong)?])?;
+        // SAFETY: NCCL's memory, valid for writes.
+        unsafe { put(device, "the device", made) }
+    })
+}
+
 // ---- connections ----
 
 fn own_address(driver: &mut Driver<Path>) -> Result<SocketAddr, Failure> {
     driver.datapath().at().ok_or_else(|| Failure::new(Code::System, "the listener has no address any more"))
+}
+
+/// Describes a listener of this key.
+pub(crate) fn handle_of(process: &Process, device: c_int, node: &mut DeviceNode, key: u64) -> Result<Handle, Failure> {
+    let driver = node.driver();
+    let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
+    let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
+    let of_planes = &process.rail(device)?.device.others;
+    let others = std::array::from_fn(|other| of_planes.get(other).copied());
+    let (labels, payload, authentication) = (labels as u16, payload as u32, process.authentication);
+    Ok(Handle { carrier, at, others, labels, payload, key, authentication })
 }
 
 /// # Safety
@@ -238,13 +267,8 @@ unsafe fn begin_listen(
     let mut opened = process.open(device, class)?;
     let node = opened.node()?;
     let (id, key) = node.listen(class)?;
-    let driver = node.driver();
-    let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
-    let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
-    let of_planes = &process.rail(device)?.device.others;
-    let others = std::array::from_fn(|other| of_planes.get(other).copied());
-    let (labels, payload, authentication) = (labels as u16, payload as u32, process.authentication);
-    let written = Handle { carrier, at, others, labels, payload, key, authentication }.write();
+    let own = handle_of(process, device, node, key)?;
+    let (at, written) = (own.at, own.write());
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
         return Err(failure);
@@ -319,6 +343,7 @@ unsafe fn go_on_connecting(
         let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
         return Err(Failure::new(Code::Usage, message));
     }
+    process.check_planes(process.rail(device)?, &read)?;
     let paths = find_paths(process, device, node, &read, attempt);
     let connecting = paths.and_then(|paths| paths.map(|paths| node.connect(&read, attempt, class, &paths)).transpose());
     let (scratch, sender) = match connecting {
@@ -616,6 +641,7 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
 extern "C" fn unload() {
     let _ = catch_unwind(|| {
         process::end();
+        fused::forget();
         fork::unload();
     });
 }
@@ -655,14 +681,16 @@ macro_rules! table {
     };
 }
 
-const END_V9: EndV9 = EndV9 { make_v_device: None };
-const END_V11: EndV11 = EndV11 { make_v_device: None, finalize, set_net_attr };
+const END_V9: EndV9 = EndV9 { make_v_device: Some(make_v_device::<4>) };
+const fn end_v11<const N: usize>() -> EndV11<N> {
+    EndV11 { make_v_device: Some(make_v_device::<N>), finalize, set_net_attr }
+}
 
 table!(ncclNetPlugin_v8: NetV8 = init get_properties_v8 listen connect isend_v8 irecv_v8 ());
 table!(ncclNetPlugin_v9: NetV9 = init get_properties_v9 listen connect isend_v8 irecv_v8 END_V9);
 table!(ncclNetPlugin_v10: NetV10 = init_v10 get_properties_v9 listen connect_v10 isend_v10 irecv_v10 END_V9);
-table!(ncclNetPlugin_v11: NetV11 = init_v11 get_properties_v11 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
-table!(ncclNetPlugin_v12: NetV12 = init_v11 get_properties_v12 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
+table!(ncclNetPlugin_v11: NetV11 = init_v11 get_properties_v11 listen_v11 connect_v11 isend_v10 irecv_v10 end_v11());
+table!(ncclNetPlugin_v12: NetV12 = init_v11 get_properties_v12 listen_v11 connect_v11 isend_v10 irecv_v10 end_v11());
 
 /// Returns the newest table, for a program that contains this library.
 pub fn table() -> &'static NetV12 {

@@ -4,6 +4,7 @@ use crate::{
     abi::Code,
     device::{self, Device},
     fork::{self, Owner},
+    fused,
     handle::Authentication,
     helper::Helper,
     host::HostMemory,
@@ -31,7 +32,7 @@ use std::{
     net::SocketAddr,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -44,6 +45,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 /// Beginning of a request to spread the chunks of connections.
 const STEER: &str = "steer=";
+/// Identifiers have a byte for the device.
+const MAX_DEVICES: usize = 255;
 /// At most this fraction of the time, as its reciprocal, is spent on writes.
 const WRITES_SHARE: u32 = 50;
 
@@ -52,6 +55,8 @@ pub(crate) type DeviceNode = Node<Path, HostMemory>;
 #[derive(Debug)]
 pub(crate) struct Rail {
     pub(crate) device: Device,
+    /// Devices of which NCCL made it; none: it is an interface.
+    pub(crate) members: Vec<i32>,
     pub(crate) name: CString,
     pub(crate) pci_path: Option<CString>,
     node: Mutex<Option<DeviceNode>>,
@@ -59,11 +64,13 @@ pub(crate) struct Rail {
 
 #[derive(Debug)]
 pub(crate) struct Process {
-    configuration: Configuration,
+    pub(crate) configuration: Configuration,
     key: Option<Key>,
     /// Authentication that the handles of this process require.
     pub(crate) authentication: Authentication,
     pub(crate) rails: Vec<Rail>,
+    /// Devices that NCCL has made of these, in the order of their numbers; then empty slots.
+    pub(crate) fused: Vec<OnceLock<Box<Rail>>>,
     pub(crate) helper: Helper,
     /// NCCL's communicators since version 11, with the traffic class of each.
     contexts: Mutex<Slots<u8>>,
@@ -125,6 +132,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));
     remarks.iter().for_each(|remark| log::say(Level::Info, remark));
     let process = Arc::new(Process::new(configuration, devices)?);
+    fused::repeat(&process)?;
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&process));
     fork::own();
     log::say(Level::Info, &process.describe());
@@ -153,39 +161,20 @@ impl Process {
     }
 
     pub(crate) fn new(configuration: Configuration, devices: Vec<Device>) -> Result<Self, Failure> {
-        let c_string =
-            |bytes: &[u8]| CString::new(bytes).map_err(|error| Failure::new(Code::System, error.to_string()));
-        let rails = devices
-            .into_iter()
-            .take(usize::from(u8::MAX))
-            .map(|device| {
-                let pci_path =
-                    device.pci_path.as_ref().map(|path| c_string(path.as_os_str().as_bytes())).transpose()?;
-                Ok(Rail { name: c_string(device.title().as_bytes())?, pci_path, device, node: Mutex::new(None) })
-            })
-            .collect::<Result<_, Failure>>()?;
+        let devices = devices.into_iter().take(MAX_DEVICES);
+        let rails = devices.map(|device| Rail::new(device, Vec::new())).collect::<Result<Vec<_>, Failure>>()?;
+        let fused = (rails.len()..MAX_DEVICES).map(|_| OnceLock::new()).collect();
         let (page, page_at) = make_page(&configuration).unzip();
         let page = Mutex::new(page.map(|page| Written { page, next: Instant::now() }));
         let (helper, contexts) = (Helper::default(), Mutex::default());
         let scheme = Mutex::new(configuration.scheme.clone());
         let (key, authentication) = configuration.make_key().map_err(|message| Failure::new(Code::Usage, message))?;
-        Ok(Process { configuration, key, authentication, rails, helper, contexts, scheme, page, page_at })
+        Ok(Process { configuration, key, authentication, rails, fused, helper, contexts, scheme, page, page_at })
     }
 
     fn describe(&self) -> String {
         let configuration = &self.configuration;
-        let devices: Vec<String> = self
-            .rails
-            .iter()
-            .map(|rail| {
-                let Device { name, ip, others, rdma, .. } = &rail.device;
-                let ip = std::iter::once(ip).chain(others).map(ToString::to_string).collect::<Vec<_>>().join("+");
-                let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.max_packet()));
-                let by = rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
-                let what = if rail.device.is_reliable { "chunks".into() } else { format!("packets of {payload} B") };
-                format!("{name} ({ip}, {speed} Mbit/s, {what}{by})")
-            })
-            .collect();
+        let devices: Vec<String> = self.all_rails().map(|rail| self.describe_device(&rail.device)).collect();
         let page = self.page_at.as_ref().map_or_else(|| "nowhere".into(), |path| path.display().to_string());
         format!(
             "version {}, scheme {} over {} paths, transport {} with {}, a silent rank is given up after {} s, devices {}, statistics in {page}",
@@ -197,6 +186,14 @@ impl Process {
             configuration.wire.give_up.as_seconds(),
             devices.join(", ")
         )
+    }
+
+    pub(crate) fn describe_device(&self, device: &Device) -> String {
+        let ip = device.planes().map(|ip| ip.to_string()).collect::<Vec<_>>().join("+");
+        let (speed, payload) = (device.speed(), self.configuration.payload(device.max_packet()));
+        let by = device.rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
+        let what = if device.is_reliable { "chunks".into() } else { format!("packets of {payload} B") };
+        format!("{} ({ip}, {speed} Mbit/s, {what}{by})", device.name)
     }
 
     /// Returns what ranks that exchange addresses elsewhere than in NCCL must have in common.
@@ -212,8 +209,16 @@ impl Process {
     }
 
     pub(crate) fn rail(&self, device: i32) -> Result<&Rail, Failure> {
-        let rail = usize::try_from(device).ok().and_then(|device| self.rails.get(device));
-        rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
+        let rail = usize::try_from(device).ok().and_then(|device| match self.rails.get(device) {
+            None => self.fused.get(device - self.rails.len())?.get().map(|rail| &**rail),
+            found => found,
+        });
+        rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.all_rails().count())))
+    }
+
+    /// Returns the interfaces, then the devices that were made of them.
+    pub(crate) fn all_rails(&self) -> impl Iterator<Item = &Rail> {
+        self.rails.iter().chain(self.fused.iter().map_while(|rail| rail.get().map(|rail| &**rail)))
     }
 
     /// Returns the traffic class of a connection for which NCCL names this one: as in NCCL, its variable wins.
@@ -255,7 +260,7 @@ impl Process {
     fn make_node(&self, device: &Device) -> Result<DeviceNode, Failure> {
         // Names of connections must differ from one start to the next.
         let seed = RandomState::new().hash_one(&device.name);
-        let settings = self
+        let mut settings = self
             .configuration
             .settings(
                 device.speed(),
@@ -266,8 +271,8 @@ impl Process {
                 self.key.clone(),
             )
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
-        let planes: Vec<SocketAddr> =
-            std::iter::once(&device.ip).chain(&device.others).map(|ip| SocketAddr::new(*ip, 0)).collect();
+        let planes: Vec<SocketAddr> = device.planes().map(|ip| SocketAddr::new(ip, 0)).collect();
+        settings.planes = planes.len() as u32;
         let (at, labels, peer_timeout) = (planes[0], settings.labels, settings.peer_timeout);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
@@ -321,7 +326,7 @@ impl Process {
         if !contexts.is_empty() {
             return;
         }
-        for rail in &self.rails {
+        for rail in self.all_rails() {
             if let Ok(mut node) = rail.lock()
                 && let Some(mut node) = node.take()
             {
@@ -348,7 +353,7 @@ impl Process {
             scheme.clone()
         };
         // A thread that opens a device meanwhile has the new scheme, or holds the lock that is awaited here.
-        for rail in &self.rails {
+        for rail in self.all_rails() {
             if let Ok(mut node) = rail.lock()
                 && let Some(node) = node.as_mut()
             {
@@ -382,7 +387,7 @@ impl Process {
             if sum == 0.0 {
                 return Err(wrong("expected a weight above 0".into()));
             }
-            let rail = self.rails.get(device as usize).ok_or_else(|| wrong(format!("no device {device}")))?;
+            let rail = self.rail(device as i32).map_err(|_| wrong(format!("no device {device}")))?;
             let mut node = rail.lock().map_err(|failure| failure.to_string())?;
             match node.as_mut().and_then(|node| node.steer(connection, &weights)) {
                 Some(true) => {}
@@ -406,8 +411,8 @@ impl Process {
     fn state(&self, connection: &str) -> Result<String, String> {
         let numbers =
             connection.split_once('.').and_then(|(of, number)| Some((of.parse().ok()?, number.parse().ok()?)));
-        let (device, number): (usize, u32) = numbers.ok_or(format!("{connection}: not a connection, such as 0.1"))?;
-        let node = self.rails.get(device).and_then(|rail| rail.node.lock().ok());
+        let (device, number): (i32, u32) = numbers.ok_or(format!("{connection}: not a connection, such as 0.1"))?;
+        let node = self.rail(device).ok().and_then(|rail| rail.node.lock().ok());
         let state = node.and_then(|mut node| node.as_mut()?.scheme_state(number));
         let state = state.ok_or(format!("{connection}: no such connection is open and has sent"))?;
         let line = |(column, value): (&StateColumn, Option<f64>)| {
@@ -417,11 +422,11 @@ impl Process {
     }
 
     pub(crate) fn paths(&self) -> Vec<Slot> {
-        (0..self.rails.len()).flat_map(|device| self.paths_of(device)).flatten().collect()
+        self.all_rails().enumerate().flat_map(|(device, rail)| self.paths_of(device, rail)).flatten().collect()
     }
 
-    fn paths_of(&self, device: usize) -> Vec<Vec<Slot>> {
-        let Ok(mut node) = self.rails[device].node.lock() else { return Vec::new() };
+    fn paths_of(&self, device: usize, rail: &Rail) -> Vec<Vec<Slot>> {
+        let Ok(mut node) = rail.node.lock() else { return Vec::new() };
         let Some(node) = node.as_mut() else { return Vec::new() };
         let (now, all) = (node.driver().datapath().now(), node.watched());
         let paths = self.configuration.wire.labels as usize;
@@ -443,8 +448,8 @@ impl Process {
             };
             page.respond(&request, &response);
         }
-        for device in 0..self.rails.len() {
-            let slots = self.paths_of(device);
+        for (device, rail) in self.all_rails().enumerate() {
+            let slots = self.paths_of(device, rail);
             page.write(wall_ns(), device as u32, self.scheme().name(), &slots);
         }
         let took = began.elapsed();
@@ -454,7 +459,7 @@ impl Process {
     /// Works for nodes idle for `since`. Returns two flags: there is activity, and NCCL calls by itself.
     pub(crate) fn help(&self, since: Time) -> (bool, bool) {
         let (mut is_active, mut called) = (false, false);
-        for rail in &self.rails {
+        for rail in self.all_rails() {
             let Ok(mut node) = rail.node.try_lock() else {
                 called = true;
                 continue;
@@ -529,6 +534,13 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
 }
 
 impl Rail {
+    pub(crate) fn new(device: Device, members: Vec<i32>) -> Result<Self, Failure> {
+        let c_string =
+            |bytes: &[u8]| CString::new(bytes).map_err(|error| Failure::new(Code::System, error.to_string()));
+        let pci_path = device.pci_path.as_ref().map(|path| c_string(path.as_os_str().as_bytes())).transpose()?;
+        Ok(Rail { name: c_string(device.title().as_bytes())?, pci_path, device, members, node: Mutex::new(None) })
+    }
+
     fn lock(&self) -> Result<MutexGuard<'_, Option<DeviceNode>>, Failure> {
         // A panic under this lock has left the node in an undefined state.
         self.node.lock().map_err(|_| Failure::internal(""))

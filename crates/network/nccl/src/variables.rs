@@ -429,7 +429,6 @@ impl Configuration {
             max_message,
             max_streams: MAX_STREAMS,
             max_peers: MAX_PEERS as usize,
-            planes: self.planes as u32,
             ..settings
         })
     }

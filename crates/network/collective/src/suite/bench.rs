@@ -177,17 +177,26 @@ impl Bench {
     }
 
     pub(super) fn pair(&self) -> Result<Pair, End> {
-        let (handle, listener) = self.plugin.listen(0)?;
-        let pair = self.connect(handle, listener)?;
+        self.pair_of([0, 0])
+    }
+
+    /// With the devices of sender and receiver.
+    pub(super) fn pair_of(&self, [from, to]: [c_int; 2]) -> Result<Pair, End> {
+        let (handle, listener) = self.plugin.listen(to)?;
+        let pair = self.connect_from(from, handle, listener)?;
         self.plugin.close_listener(listener)?;
         Ok(pair)
     }
 
+    pub(super) fn connect(&self, handle: Handle, listener: Opaque) -> Result<Pair, End> {
+        self.connect_from(0, handle, listener)
+    }
+
     /// Connects in turns: neither end may wait for the other.
-    pub(super) fn connect(&self, mut handle: Handle, listener: Opaque) -> Result<Pair, End> {
+    fn connect_from(&self, device: c_int, mut handle: Handle, listener: Opaque) -> Result<Pair, End> {
         let (mut sender, mut receiver) = (None, None);
         until("connect", || {
-            sender = if sender.is_none() { self.plugin.connect(0, &mut handle)? } else { sender };
+            sender = if sender.is_none() { self.plugin.connect(device, &mut handle)? } else { sender };
             receiver = if receiver.is_none() { self.plugin.accept(listener)? } else { receiver };
             Ok(sender.zip(receiver).map(|(sender, receiver)| Pair { sender, receiver }))
         })

@@ -2,7 +2,7 @@
 
 use super::{
     bench::{Bench, Message},
-    verdict::{Case, End, Order, Run, case, fail, loaded, skipped},
+    verdict::{Case, End, Order, Run, case, fail, loaded, refusal, skipped},
 };
 use crate::plugin::{Plugin, VERSIONS};
 use libloading::{Library, Symbol};
@@ -44,6 +44,7 @@ pub(super) const CASES: &[Case] = &[
     case("unused", "the library loads and unloads without a call, thrice", Run::Bare(unused)),
     case("reload", "load, connect, close, unload and load again, thrice", Run::Bare(reload)),
     case("contexts", "two contexts work, one of them after the other's end", Run::Bare(contexts)),
+    case("fused", "devices of two, listed in another order at each end, carry messages", Run::Loaded(fused)),
     case("fork", "a child that ends changes nothing", Run::Loaded(fork)),
 ];
 
@@ -137,6 +138,51 @@ fn contexts(order: &Order) -> Result<(), End> {
     drop(second);
     first.exchange(pair, &mut [Message::new(70_000, 70_000, 7)], 1)?;
     first.close(pair)
+}
+
+fn fused(bench: &Bench) -> Result<(), End> {
+    let count = bench.plugin.devices()?;
+    if count < 2 {
+        return Err(skipped("there is one device alone"));
+    }
+    let members = [bench.plugin.properties(0)?, bench.plugin.properties(1)?];
+    // As a user requests it: NCCL by itself takes the ports of a PCI card.
+    // SAFETY: the other thread of this process sleeps until the limit.
+    unsafe { std::env::set_var("NCCL_NET_FORCE_MERGE", members.each_ref().map(|of| of.name.clone()).join(",")) };
+    let mut made = Vec::new();
+    for (list, expected) in [[0, 1], [1, 0]].iter().zip(count..) {
+        let device = match bench.plugin.fuse(list) {
+            None => return Err(skipped("there is no makeVDevice")),
+            Some(device) => device.map_err(|error| refusal(error, "of devices 0 and 1"))?,
+        };
+        let now = bench.plugin.devices()?;
+        if (device, now) != (expected, expected + 1) {
+            return Err(fail(
+                "makeVDevice",
+                format!("device {device} of {now}, expected {expected} of {}", expected + 1),
+            ));
+        }
+        let of = bench.plugin.properties(device)?;
+        let has_all = of.members.len() == 2 && list.iter().all(|member| of.members.contains(member));
+        let least = members.iter().map(|of| of.limits.speed).max().unwrap_or(0);
+        if !has_all || of.limits.speed < least || of.name.is_empty() {
+            let found = format!("`{}` of devices {:?} with {} Mbit/s", of.name, of.members, of.limits.speed);
+            return Err(fail("getProperties", format!("device {device} is {found}")));
+        }
+        made.push(device);
+    }
+    for ends in [[made[0], made[1]], [made[1], made[0]]] {
+        let pair = bench.pair_of(ends)?;
+        let mut messages: Vec<Message> = (0..20).map(|at| Message::new(200_000 + at, 1 << 18, 7)).collect();
+        bench.exchange(pair, &mut messages, 8)?;
+        bench.close(pair)?;
+    }
+    for list in [&[][..], &[0, made[1] + 70]] {
+        if let Some(Ok(device)) = bench.plugin.fuse(list) {
+            return Err(fail("makeVDevice", format!("device {device} of devices {list:?}")));
+        }
+    }
+    Ok(())
 }
 
 fn fork(bench: &Bench) -> Result<(), End> {

@@ -41,7 +41,7 @@ fn our_plugin_fulfils_the_contract() {
     let failed: Vec<&CaseResult> = results.iter().filter(|of| of.verdict == Verdict::Fail).collect();
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(of(Verdict::Refused).collect::<Vec<_>>(), ["later-tag", "send-after-close"]);
-    assert_eq!(of(Verdict::Skipped).collect::<Vec<_>>(), ["1GiB", "2GiB-1", "4GiB"]);
+    assert_eq!(of(Verdict::Skipped).collect::<Vec<_>>(), ["fused", "1GiB", "2GiB-1", "4GiB"]);
     for result in results.iter().filter(|of| of.verdict != Verdict::Pass) {
         assert!(
             !result.why.is_empty() && (result.verdict == Verdict::Skipped || !result.call.is_empty()),
@@ -49,6 +49,38 @@ fn our_plugin_fulfils_the_contract() {
         );
     }
     assert_eq!(results.len(), suite::cases().count());
+}
+
+/// Two interfaces in a namespace, which no other process has.
+fn two_interfaces_fuse() {
+    let script = "ip link set lo up && ip link add rail0 type veth peer name rail1 && ip link set rail0 up && \
+        ip link set rail1 up && ip address add 10.77.0.1/24 dev rail0 && ip address add 10.78.0.1/24 dev rail1 || exit 77; \
+        exec \"$0\" \"$@\"";
+    let run = |script: &str, words: &[&str]| {
+        let words = ["unshare", "-Urn", "sh", "-c", script].into_iter().chain(words.iter().copied());
+        words.map(str::to_string).collect::<Vec<String>>()
+    };
+    let trial = run(script, &["true"]);
+    if !std::process::Command::new(&trial[0]).args(&trial[1..]).status().is_ok_and(|status| status.success()) {
+        return anabranch_testkit::skip(
+            "two interfaces need a network namespace",
+            "allow user namespaces, install iproute2",
+        );
+    }
+    let own = own_name();
+    for (abi, variables, verdict, word) in [
+        (12, &[][..], Verdict::Pass, ""),
+        (9, &[], Verdict::Pass, ""),
+        (8, &[], Verdict::Skipped, "no makeVDevice"),
+        (12, &[("ANABRANCH_PATHS", "3")], Verdict::Refused, "ANABRANCH_PATHS=3, expected a multiple of 2"),
+    ] {
+        let of = settings(plugin(), &["fused"], 20);
+        let of = Settings { command: run(script, &[&own, "case"]), abi: Some(abi), ..of };
+        let fixed = [("ANABRANCH_IFNAME", "=rail0,rail1"), ("ANABRANCH_STATS", "off"), ("NCCL_DEBUG", "INFO")];
+        let results = results(&of, &[&fixed, variables].concat());
+        assert_eq!(results[0].verdict, verdict, "version {abi}: {results:?}");
+        assert!(results[0].why.contains(word), "{results:?}");
+    }
 }
 
 fn sockets_fulfil_the_contract() {
@@ -88,6 +120,7 @@ fn crashes_and_missing_plugins_are_verdicts() {
 
 pub(crate) const TESTS: &[Test] = &[
     ("suite::our_plugin_fulfils_the_contract", false, our_plugin_fulfils_the_contract),
+    ("suite::two_interfaces_fuse", false, two_interfaces_fuse),
     ("suite::sockets_fulfil_the_contract", false, sockets_fulfil_the_contract),
     ("suite::bugs_are_found", false, bugs_are_found),
     ("suite::crashes_and_missing_plugins_are_verdicts", false, crashes_and_missing_plugins_are_verdicts),
