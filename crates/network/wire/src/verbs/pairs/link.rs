@@ -460,7 +460,8 @@ impl<D: QueuePairs> Link<D> {
     pub(super) fn poll_interval(&self, now: Instant) -> Option<Duration> {
         let is_failing = self.queues.iter().any(|queue| queue.failed_at.is_some()) || !self.refused.is_empty();
         let failing = is_failing.then_some(FAILING_INTERVAL);
-        failing.into_iter().chain(self.trials.next(now)).min()
+        let trial = self.trials.next(now, |label| self.trial_queue(label).is_some());
+        failing.into_iter().chain(trial).min()
     }
 
     pub(super) fn gather(&mut self, now: Instant) -> Result<(), WireError> {
@@ -529,7 +530,7 @@ impl<D: QueuePairs> Link<D> {
         gathered?;
         if self.is_reliable {
             failing.into_iter().try_for_each(|queue| self.fail(queue, now))?;
-            self.try_labels(now);
+            self.try_labels(now)?;
         }
         spent.into_iter().try_for_each(|(queue, slot)| self.repost(queue, slot))?;
         while self.refused.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= REFUSAL_DELAY)

@@ -42,13 +42,13 @@ impl Trials {
         self.0.iter().filter(|(_, (_, stage))| is_due(stage)).map(|(label, _)| *label).collect()
     }
 
-    /// Returns the time until the next trial.
-    pub(super) fn next(&self, now: Instant) -> Option<Duration> {
-        let left = |(_, stage): &(u32, Stage)| match stage {
-            Stage::Due(at) => Some(at.saturating_duration_since(now)),
-            Stage::Posted | Stage::Passed => None,
+    /// Returns the time until the next trial of labels that can be tried: data try the others, or a connection comes first.
+    pub(super) fn next(&self, now: Instant, can_try: impl Fn(Label) -> bool) -> Option<Duration> {
+        let left = |(label, (_, stage)): (&Label, &(u32, Stage))| match stage {
+            Stage::Due(at) if can_try(*label) => Some(at.saturating_duration_since(now)),
+            Stage::Due(_) | Stage::Posted | Stage::Passed => None,
         };
-        self.0.values().filter_map(left).min()
+        self.0.iter().filter_map(left).min()
     }
 
     pub(super) fn post(&mut self, label: Label) {

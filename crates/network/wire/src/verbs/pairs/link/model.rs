@@ -209,7 +209,8 @@ impl World {
         let pairs = self.sides.iter().flat_map(|side| &side.pairs);
         let requests = pairs.filter_map(|pair| pair.sends.front());
         let requests = requests.map(|of| of.since.map_or(of.due, |since| since + RETRIES));
-        reports.chain(requests).chain(self.faults.iter().map(|fault| fault.2)).filter(|at| *at > self.now).min()
+        let faults = self.faults.iter().map(|fault| fault.2).filter(|at| *at > self.now);
+        reports.chain(requests).chain(faults).min()
     }
 }
 
@@ -446,7 +447,9 @@ impl Bench {
         let now = self.now();
         let polls = self.links.iter().filter_map(|link| link.poll_interval(now)).map(|left| now + left);
         let waiting = self.waiting.iter().map(|waiting| waiting.0);
-        let next = polls.chain(waiting).chain(self.world.borrow().next()).min().unwrap_or(now + max);
+        // A wait returns at once with events that were not taken.
+        let events = self.links.iter().any(Link::has_events).then_some(now);
+        let next = polls.chain(waiting).chain(events).chain(self.world.borrow().next()).min().unwrap_or(now + max);
         self.world.borrow_mut().now = next.clamp(now + MS, now + max);
         self.send();
         let now = self.now();
@@ -459,6 +462,7 @@ impl Bench {
                 }
             }
             self.links[side].gather(now).expect("completions");
+            assert_ne!(self.links[side].poll_interval(now), Some(Duration::ZERO), "a wait would spin");
             let (mut buffer, mut taken) = ([0; 128], 0);
             while taken < 2
                 && let Some((label, kind, bytes)) = self.links[side].take(&mut buffer)

@@ -139,11 +139,16 @@ impl<D: QueuePairs> Link<D> {
         Ok(accepted.is_some())
     }
 
+    /// Returns the queue pair over which a label can be tried now.
+    pub(super) fn trial_queue(&self, label: Label) -> Option<usize> {
+        let is_it = |of: &Queue| of.label == label && of.state == State::Ready && of.posted.len() < DEPTH as usize;
+        self.queues.iter().position(is_it)
+    }
+
     /// Writes to the peer over labels that are to be tried.
-    pub(super) fn try_labels(&mut self, now: Instant) {
+    pub(super) fn try_labels(&mut self, now: Instant) -> Result<(), WireError> {
         for label in self.trials.due(now) {
-            let is_it = |of: &Queue| of.label == label && of.state == State::Ready && of.posted.len() < DEPTH as usize;
-            let Some(at) = self.queues.iter().position(is_it) else { continue };
+            let Some(at) = self.trial_queue(label) else { continue };
             let what = Post::Write { to: self.their_probe.0, key: self.their_probe.1, notice: None };
             let range = (self.probe.0, TRIAL.min(self.theirs.probe).min(self.probe.1));
             let number = self.next_number + 1;
@@ -152,8 +157,12 @@ impl<D: QueuePairs> Link<D> {
                 let posted = Posted { number, what: What::Trial, name: [0; _], label };
                 self.queues[at].posted.push_back(posted);
                 self.trials.post(label);
+            } else if self.queues[at].posted.is_empty() {
+                // It is not full.
+                self.fail(at, now)?;
             }
         }
+        Ok(())
     }
 
     /// Writes of a stream are no longer wanted: none leaves, and those under way are withdrawn with their queue pairs.
