@@ -10,7 +10,7 @@ use crate::{
     Kind, Label, WireError,
     verbs::{
         control::{Control, Frame, Greeting, Pair, no_reply, unknown},
-        gid,
+        gid::{self, LocalGid},
         sys::{AddressVector, Device, QueuePairs, Remote, WorkCompletion},
     },
 };
@@ -29,8 +29,10 @@ pub(super) const DEPTH: u32 = 128;
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time after which a datagram that found its queue pair failed is reported: its owner would send it again at once.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1);
-/// Pause after a queue pair could not be connected again: the kernel may not reach the peer's address yet.
+/// Pause after a queue pair could not be connected again, doubled up to 1.6 s: while the kernel cannot reach the peer's
+/// address, each try may block for a second.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_DOUBLINGS: u32 = 4;
 /// Maximum wait while a queue pair is connected again.
 const FAILING_INTERVAL: Duration = Duration::from_millis(1);
 /// Header of a datagram, by which its endpoint finds it again.
@@ -87,9 +89,8 @@ struct Queue {
     /// Receives that are posted.
     receives: u32,
     failed_at: Option<Instant>,
-    /// The peer's request to connect it again; `retry_at`: not before.
+    /// The peer's request to connect it again.
     request: Option<Pair>,
-    retry_at: Option<Instant>,
     /// Value of `choices` when it was last chosen.
     used: u64,
 }
@@ -116,8 +117,9 @@ pub(super) struct Link<D = Device> {
     pub(super) at: SocketAddr,
     pub(super) control: Control,
     pub(super) device: D,
-    /// Name of the device, index that was asked for, and GID of the local port.
-    gid: (String, Option<u8>, [u8; 16]),
+    /// Name of the device, and index that was asked for.
+    port: (String, Option<u8>),
+    gid: LocalGid,
     theirs: Greeting,
     class: u8,
     mtu: u8,
@@ -142,8 +144,8 @@ pub(super) struct Link<D = Device> {
     events: VecDeque<Event>,
     refused: VecDeque<(Instant, Posted)>,
     trials: Trials,
-    /// Why a queue pair could not be connected again.
-    trouble: Option<WireError>,
+    /// Why queue pairs could not be connected again, how often the pause was doubled, and when to retry.
+    trouble: Option<(WireError, u32, Instant)>,
     /// Streams whose writes are no longer wanted.
     revoked: BTreeSet<u32>,
     draws: Stream,
@@ -176,19 +178,20 @@ impl Link {
         let mut device = Device::new(&own.domain, index, capacity.bytes, completions, own.settings.reliable())?;
         let pairs: Result<Vec<_>, _> = (0..count).map(|_| device.create(DEPTH, capacity.receives)).collect();
         let ours = own.greeting(index)?;
-        let gid = (own.name.clone(), own.settings.gid_index, ours.gid);
-        let link = Link::of(control, (device, pairs?), (size, &capacity), gid, (&ours, theirs), draws, called);
+        let port = (own.name.clone(), own.settings.gid_index, index);
+        let link = Link::of(control, (device, pairs?), (size, &capacity), port, (&ours, theirs), draws, called);
         Ok((Link { class: own.class, ..link }, ours))
     }
 }
 
 impl<D: QueuePairs> Link<D> {
-    /// Of a device with its queue pairs, each an index and a number, and slots of this many bytes.
+    /// Of a device with its queue pairs, each an index and a number, and slots of this many bytes. `port`: name of the device,
+    /// index of the GID that was asked for, and the one that it has.
     pub(super) fn of(
         control: Control,
         (device, pairs): (D, Vec<(usize, u32)>),
         (size, capacity): (u32, &Capacity),
-        gid: (String, Option<u8>, [u8; 16]),
+        (name, requested, index): (String, Option<u8>, u8),
         (ours, theirs): (&Greeting, &Greeting),
         draws: &mut Stream,
         called: bool,
@@ -206,7 +209,6 @@ impl<D: QueuePairs> Link<D> {
             receives: 0,
             failed_at: None,
             request: None,
-            retry_at: None,
             used: 0,
         };
         let queues: Vec<Queue> = pairs.into_iter().zip(0..).map(queue).collect();
@@ -217,7 +219,8 @@ impl<D: QueuePairs> Link<D> {
             at: control.peer,
             control,
             device,
-            gid,
+            port: (name, requested),
+            gid: LocalGid { index, gid: ours.gid },
             theirs: *theirs,
             class: 0,
             mtu: ours.mtu.min(theirs.mtu),
@@ -281,7 +284,7 @@ impl<D: QueuePairs> Link<D> {
         let of = &mut self.queues[queue];
         // Neither another packet of the connection before is accepted, nor is this one taken for that.
         of.psn = (of.psn + 1 + self.draws.below((1 << 24) - 1) as u32) % (1 << 24);
-        (of.receives, of.retry_at) = (0, None);
+        of.receives = 0;
         let slots = self.receives_of(queue);
         self.expected[slots.start as usize..slots.end as usize].fill(0);
         let is_taken =
@@ -299,15 +302,11 @@ impl<D: QueuePairs> Link<D> {
         Ok(())
     }
 
-    /// An address may have another index in the table than before its port went down, or an index another address.
     fn refresh_gid(&mut self) {
-        let (name, requested, known) = &mut self.gid;
-        let index = gid::choose(name, *requested, self.control.local().map(|at| at.ip()));
-        // A port that is down may have none: the old one then.
-        if let Some((index, found)) = index.ok().and_then(|index| Some((index, self.device.gid(index).ok()?))) {
-            *known = found;
-            self.device.use_gid(index);
-        }
+        let Link { port: (name, requested), control, device, .. } = self;
+        let choose = || gid::choose(name, *requested, control.local().map(|at| at.ip())).ok();
+        self.gid = self.gid.refreshed(|index| device.gid(index).ok(), choose);
+        self.device.use_gid(self.gid.index);
     }
 
     /// Of the caller: requests the queue pair of the peer.
@@ -336,7 +335,7 @@ impl<D: QueuePairs> Link<D> {
     fn pair(&mut self, queue: usize) -> Pair {
         let of = &mut self.queues[queue];
         let (arrived, (at, key)) = (std::mem::take(&mut of.arrived), self.device.window(self.probe.0));
-        Pair { qpn: of.number, psn: of.psn, arrived, at, key, gid: self.gid.2 }
+        Pair { qpn: of.number, psn: of.psn, arrived, at, key, gid: self.gid.gid }
     }
 
     /// Returns `false` if one that has failed is to be connected later. Its requests are resolved.
@@ -349,13 +348,18 @@ impl<D: QueuePairs> Link<D> {
         match self.device.connect(of.index, &Remote { qpn, psn, mtu: self.mtu, address }, of.psn) {
             Ok(()) => {
                 (of.state, of.failed_at, of.request) = (State::Ready, None, None);
+                self.trouble = None;
                 Ok(true)
             }
             Err(error) if of.state == State::New => Err(error),
             Err(error) => {
-                (of.state, of.retry_at) = (State::Waiting, Some(now + RETRY_DELAY));
-                of.request = Some(Pair { arrived: 0, ..pair });
-                self.trouble = Some(error);
+                (of.state, of.request) = (State::Waiting, Some(Pair { arrived: 0, ..pair }));
+                // One that is here already was doubled when this try began.
+                let (doublings, retry_at) = self
+                    .trouble
+                    .take()
+                    .map_or((0, now + RETRY_DELAY), |(_, doublings, retry_at)| (doublings, retry_at));
+                self.trouble = Some((error, doublings, retry_at));
                 Ok(false)
             }
         }
@@ -393,10 +397,10 @@ impl<D: QueuePairs> Link<D> {
             let known = |queue: u32| self.queues.get(queue as usize).map(|of| (queue as usize, of.state));
             let done = match frame {
                 Frame::Queue { queue, pair } if !self.called => match known(queue) {
-                    Some((queue, State::New | State::Waiting)) => self.reply(queue, pair, now),
-                    Some((queue, State::Ready | State::Draining)) if self.is_reliable => {
+                    Some((queue, State::New)) => self.reply(queue, pair, now),
+                    Some((queue, State::Ready | State::Draining | State::Waiting)) if self.is_reliable => {
                         self.queues[queue].request = Some(pair);
-                        self.fail(queue, now)
+                        self.fail(queue, now).and_then(|()| self.advance(timeout, now))
                     }
                     _ => return LinkStatus::Disconnected(unknown(self.at)),
                 },
@@ -429,28 +433,43 @@ impl<D: QueuePairs> Link<D> {
         self.device.fail(of.index)
     }
 
+    /// Returns `true` if a queue pair may be connected now: after a failure one at a time.
+    fn begin_try(&mut self, now: Instant) -> bool {
+        match &mut self.trouble {
+            None => true,
+            Some((_, _, retry_at)) if now < *retry_at => false,
+            Some((_, doublings, retry_at)) => {
+                *doublings = (*doublings + 1).min(MAX_DOUBLINGS);
+                *retry_at = now + RETRY_DELAY * (1 << *doublings);
+                true
+            }
+        }
+    }
+
     /// Connects drained queue pairs again.
     fn advance(&mut self, timeout: Duration, now: Instant) -> Result<(), WireError> {
         for queue in 0..self.queues.len() {
             let of = &self.queues[queue];
             let Some(failed) = of.failed_at.map(|at| now.saturating_duration_since(at)) else { continue };
             if failed > timeout {
-                return Err(self.trouble.take().unwrap_or_else(|| no_reply(self.at)));
+                return Err(self.trouble.take().map_or_else(|| no_reply(self.at), |(error, ..)| error));
             }
             let is_drained = of.posted.is_empty() && (of.receives == 0 || failed > FLUSH_TIMEOUT);
             let is_due = match of.state {
                 State::Draining => is_drained,
-                State::Waiting => of.retry_at.is_some_and(|at| at <= now),
+                State::Waiting => of.request.is_some(),
                 State::New | State::Ready | State::Offered => false,
             };
-            match of.request {
+            let request = of.request;
+            match request {
                 _ if !is_due => {}
-                _ if self.called => self.request(queue)?,
-                Some(request) => self.reply(queue, request, now)?,
-                None => {
+                None if !self.called => {
                     self.queues[queue].state = State::Waiting;
                     self.control.post(&Frame::Failed { queue: queue as u32 })?;
                 }
+                _ if !self.begin_try(now) => {}
+                Some(request) if !self.called => self.reply(queue, request, now)?,
+                _ => self.request(queue)?,
             }
         }
         Ok(())

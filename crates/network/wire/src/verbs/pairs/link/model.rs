@@ -86,6 +86,9 @@ struct World {
     open: BTreeMap<u64, u32>,
     arrived: BTreeSet<u64>,
     resets: u64,
+    /// The kernel of one does not reach the other's address until then; how often it has tried.
+    unreachable: Option<(usize, Instant)>,
+    refusals: u64,
 }
 
 impl World {
@@ -278,13 +281,16 @@ impl QueuePairs for Nic {
         Ok(())
     }
     fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
-        let is_first = self.0.borrow().resets == 0;
-        if !is_first && self.0.borrow_mut().chance(1) {
+        let mut world = self.0.borrow_mut();
+        let is_unreachable = world.unreachable.is_some_and(|(side, until)| side == self.1 && world.now < until);
+        if is_unreachable || world.resets > 0 && world.chance(1) {
+            world.refusals += 1;
             return Err(WireError::System {
                 what: "a queue pair to RTR".into(),
                 source: io::ErrorKind::TimedOut.into(),
             });
         }
+        drop(world);
         self.with(queue, |pair| {
             assert!(pair.state == State::Init && pair.psn != psn, "{:?}", pair.state);
             (pair.state, pair.remote, pair.psn) = (State::Ready, Some(*remote), psn);
@@ -372,6 +378,8 @@ impl Bench {
             open: BTreeMap::new(),
             arrived: BTreeSet::new(),
             resets: 0,
+            unreachable: None,
+            refusals: 0,
         };
         let world = Rc::new(RefCell::new(world));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -381,10 +389,10 @@ impl Bench {
         let links = streams.into_iter().enumerate().map(|(side, stream)| {
             let pairs = (0..queues as usize).map(|at| (at, World::qpn(side, at))).collect();
             let (ours, theirs) = (greeting(side as u8), greeting(1 - side as u8));
-            let gid = (String::new(), Some(0), ours.gid);
+            let port = (String::new(), Some(0), 0);
             let control = Control::new(stream).expect("a socket");
             let device = (Nic(Rc::clone(&world), side), pairs);
-            Link::of(control, device, (SLOT, &capacity), gid, (&ours, &theirs), &mut draws, side == 0)
+            Link::of(control, device, (SLOT, &capacity), port, (&ours, &theirs), &mut draws, side == 0)
         });
         let mut bench = Bench {
             links: links.collect(),
@@ -503,8 +511,8 @@ impl Bench {
 
     /// Every chunk has arrived once, and each label carries the next at its first attempt.
     fn check(&mut self, last_fault: Duration) {
-        // The trial that the end of the fault has missed, the last pause and a trial that it delays, and 500 ms of a driver.
-        self.until(last_fault + MAX_PAUSE + 2 * RETRIES + Duration::from_secs(2));
+        // The trial that the end of the fault has missed, the last pause and a trial that it delays, 500 ms of a driver, and a retry.
+        self.until(last_fault + MAX_PAUSE + 2 * RETRIES + Duration::from_secs(3));
         assert_eq!(self.done.len() as u64, self.next - 1, "{:?}", self.waiting);
         for (side, label) in (0..2 * self.labels).map(|at| (at as usize % 2, at / 2)) {
             let (id, refused) = (self.chunk(side, label), self.refused);
@@ -583,6 +591,24 @@ fn every_chunk_arrives_once() {
 #[ignore = "takes minutes"]
 fn every_chunk_arrives_once_of_three_thousand_seeds() {
     anabranch_testkit::try_seeds(0..3_000, try_seed);
+}
+
+/// The port of one is down for nine seconds, in which its kernel refuses connections.
+#[test]
+fn a_port_that_is_down_is_tried_with_pauses() {
+    for side in 0..2 {
+        let mut bench = Bench::new(2, 4, 4, 0);
+        (0..4).for_each(|label| bench.fault(label, MS, MS * 9_000, Fault::Dead));
+        bench.world.borrow_mut().unreachable = Some((side, bench.began + MS * 9_000));
+        for of in 0..8 {
+            bench.chunk(of % 2, (of / 2) as Label);
+        }
+        bench.until(MS * 9_000);
+        // Each of four queue pairs once; then one after 0.1, 0.2, 0.4, 0.8, and three times 1.6 seconds.
+        let refusals = bench.world.borrow().refusals;
+        assert!((8..=4 + 8).contains(&refusals), "{refusals} tries");
+        bench.check(MS * 9_000);
+    }
 }
 
 /// One path of four is dead for three hours, then all of them for a shorter time than the peer's timeout.
