@@ -100,8 +100,8 @@ impl World {
         self.odds > 0 && self.draws.chance(1, self.odds * more)
     }
 
-    fn report(&mut self, side: usize, index: usize, late: u64, what: WorkCompletion) {
-        let at = self.now + MS * self.draws.below(late + 1) as u32;
+    fn report(&mut self, side: usize, index: usize, what: WorkCompletion) {
+        let at = self.now + MS * self.draws.below(31) as u32;
         let repeats = self.chance(1).then(|| MS * self.draws.below(700) as u32);
         let Side { pairs, reports, .. } = &mut self.sides[side];
         let pair = &mut pairs[index];
@@ -119,7 +119,7 @@ impl World {
                 let Some(number) = first.map(|first| first.number) else { break };
                 let Some(error) = self.carry(side, index) else { break };
                 self.sides[side].pairs[index].sends.pop_front();
-                self.report(side, index, 0, WorkCompletion::Sent { qpn: World::qpn(side, index), number, error });
+                self.report(side, index, WorkCompletion::Sent { qpn: World::qpn(side, index), number, error });
                 if error.is_some() {
                     self.sides[side].pairs[index].state = State::Failed;
                 }
@@ -137,10 +137,10 @@ impl World {
             if pair.is_late { Vec::new() } else { pair.receives.drain(..).map(|of| of.0).collect() };
         for number in sends {
             let error = Some(WORK_REQUEST_FLUSHED);
-            self.report(side, index, 30, WorkCompletion::Sent { qpn, number, error });
+            self.report(side, index, WorkCompletion::Sent { qpn, number, error });
         }
         for number in receives {
-            self.report(side, index, 30, WorkCompletion::Withdrawn { qpn, number });
+            self.report(side, index, WorkCompletion::Withdrawn { qpn, number });
         }
     }
 
@@ -204,7 +204,7 @@ impl World {
                 WorkCompletion::Received { qpn, number, bytes }
             }
         };
-        self.report(other, to, 0, what);
+        self.report(other, to, what);
     }
 
     fn next(&self) -> Option<Instant> {
@@ -267,7 +267,7 @@ impl QueuePairs for Nic {
         let mut world = self.0.borrow_mut();
         world.resets += 1;
         for number in left {
-            world.report(self.1, queue, 50, WorkCompletion::Withdrawn { qpn: World::qpn(self.1, queue), number });
+            world.report(self.1, queue, WorkCompletion::Withdrawn { qpn: World::qpn(self.1, queue), number });
         }
         let is_late = world.chance(1);
         world.sides[self.1].pairs[queue].is_late = is_late;
@@ -523,6 +523,9 @@ impl Bench {
             }
             assert_eq!(refused, self.refused, "label {label} from side {side}");
         }
+        // Late reports of trials.
+        let now = self.now() - self.began;
+        self.until(now + MS * 100);
         assert_eq!(self.received, self.done);
         for link in &self.links {
             let queued = link.queues.iter().map(|of| of.posted.len() + of.unknown.len()).sum::<usize>();
