@@ -8,7 +8,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const WORD: [u8; 4] = *b"ABCV";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct Greeting {
 }
 
 /// A queue pair, by number, sequence number of its first packet, how many messages had arrived over it since it was last connected,
-/// and where probes are written.
+/// where probes are written, and the GID of its port, which a reset may find changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) qpn: u32,
@@ -55,6 +55,7 @@ pub(super) struct Pair {
     pub(super) arrived: u64,
     pub(super) at: u64,
     pub(super) key: u32,
+    pub(super) gid: [u8; 16],
 }
 
 struct Fields<'a>(&'a [u8]);
@@ -92,15 +93,15 @@ impl Greeting {
 
 impl Pair {
     fn write(&self, kind: u8, queue: u32) -> Vec<u8> {
-        let Pair { qpn, psn, arrived, at, key } = *self;
+        let Pair { qpn, psn, arrived, at, key, gid } = *self;
         let (numbers, long) = ([queue, qpn, psn, key].map(u32::to_be_bytes), [arrived, at].map(u64::to_be_bytes));
-        [&[kind], numbers.as_flattened(), long.as_flattened()].concat()
+        [&[kind], numbers.as_flattened(), long.as_flattened(), &gid].concat()
     }
 
     /// Behind its index.
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let (qpn, psn, key) = (fields.u32()?, fields.u32()?, fields.u32()?);
-        Some(Pair { qpn, psn, key, arrived: fields.u64()?, at: fields.u64()? })
+        Some(Pair { qpn, psn, key, arrived: fields.u64()?, at: fields.u64()?, gid: fields.take()? })
     }
 }
 
@@ -109,7 +110,7 @@ impl Frame {
     fn length(kind: u8) -> Option<usize> {
         Some(match kind {
             1 | 2 => 1 + 4 + 2 + 16 + 1 + 4 * 4,
-            3 | 4 => 1 + 4 * 4 + 2 * 8,
+            3 | 4 => 1 + 4 * 4 + 2 * 8 + 16,
             5 => 1 + 4,
             8 => 1,
             _ => return None,
@@ -248,7 +249,7 @@ mod tests {
 
     fn all() -> [Frame; 6] {
         let greeting = Greeting { gid: [7; 16], mtu: 3, labels: 256, queues: 8, largest: 1 << 24, probe: 1_000_064 };
-        let pair = Pair { qpn: 0xff_ffff, psn: 3, arrived: 1 << 40, at: u64::MAX - 1, key: 17 };
+        let pair = Pair { qpn: 0xff_ffff, psn: 3, arrived: 1 << 40, at: u64::MAX - 1, key: 17, gid: [9; 16] };
         [
             Frame::Hello(greeting),
             Frame::Welcome(Greeting { mtu: 5, probe: 0, ..greeting }),

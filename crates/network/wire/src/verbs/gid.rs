@@ -24,6 +24,29 @@ pub(super) fn choose(device: &str, requested: Option<u8>, local: Option<IpAddr>)
     })
 }
 
+/// Address of the local port in a device's table, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LocalGid {
+    pub(super) index: u8,
+    pub(super) gid: [u8; 16],
+}
+
+impl LocalGid {
+    /// Returns it as the table is now: an address may have moved to another index, or an index have another address. A port
+    /// that is down may have none: the old one then.
+    pub(super) fn refreshed(
+        self,
+        read: impl Fn(u8) -> Option<[u8; 16]>,
+        choose: impl FnOnce() -> Option<u8>,
+    ) -> LocalGid {
+        if read(self.index) == Some(self.gid) {
+            return self;
+        }
+        let found = choose().and_then(|index| Some(LocalGid { index, gid: read(index)? }));
+        found.unwrap_or(self)
+    }
+}
+
 pub(super) fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
     let read = |place: String| fs::read_to_string(port.join(place)).ok();
     let at = |index: u8| {
@@ -58,5 +81,18 @@ mod tests {
         assert_eq!(pick(&all, local("fe80::5054:ff:fe00:1")), Some(0));
         assert_eq!(pick(&all, local("127.0.0.1")), Some(1), "the first of IPv4");
         assert_eq!((pick(&all[..1], None), pick(&[], None)), (Some(0), None));
+    }
+
+    #[test]
+    fn the_address_is_found_again_in_a_changed_table() {
+        let (old, new) = (LocalGid { index: 3, gid: [1; 16] }, LocalGid { index: 5, gid: [1; 16] });
+        let table = |held: Vec<(u8, [u8; 16])>| {
+            move |at: u8| held.iter().find(|(index, _)| *index == at).map(|(_, address)| *address)
+        };
+        assert_eq!(old.refreshed(table(vec![(3, [1; 16])]), || panic!("not searched")), old, "unchanged");
+        assert_eq!(old.refreshed(table(vec![(3, [2; 16]), (5, [1; 16])]), || Some(5)), new, "moved");
+        assert_eq!(old.refreshed(table(vec![(3, [2; 16])]), || Some(3)).gid, [2; 16], "another address");
+        assert_eq!(old.refreshed(table(vec![]), || Some(3)), old, "the port is down");
+        assert_eq!(old.refreshed(table(vec![]), || None), old, "none is left");
     }
 }

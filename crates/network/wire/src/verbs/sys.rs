@@ -117,8 +117,8 @@ pub(super) enum WorkCompletion {
     Arrived { qpn: u32, number: u64, notice: u32, bytes: u32 },
     /// In the memory of the receive of this number.
     Received { qpn: u32, number: u64, bytes: u32 },
-    /// The queue pair of a receive has failed.
-    Withdrawn { qpn: u32 },
+    /// The queue pair of the receive of this number has failed.
+    Withdrawn { qpn: u32, number: u64 },
 }
 
 /// Memory of hardware, on pages that a forked process does not inherit, so that both keep using the same pages.
@@ -261,6 +261,38 @@ impl Drop for Registration {
     }
 }
 
+/// Queue pairs of a device, by index, and their memory; tests have a model of it.
+pub(super) trait QueuePairs {
+    /// Returns address and key by which peers reach a place in the memory.
+    fn window(&self, at: u64) -> (u64, u32);
+    fn write(&mut self, at: u64, bytes: &[u8]);
+    /// Concurrent writes of peers may mix old and new bytes.
+    fn read(&self, at: u64, bytes: &mut [u8]);
+    fn destroy_queues(&mut self);
+    /// Posted requests complete with an error, and nothing is received any more.
+    fn fail(&self, queue: usize) -> Result<(), WireError>;
+    /// Posted requests are discarded.
+    fn reset(&self, queue: usize) -> Result<(), WireError>;
+    /// From RESET to INIT, in which receives may be posted.
+    fn initialise(&self, queue: usize) -> Result<(), WireError>;
+    /// `psn` is the sequence number of the first packet.
+    fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError>;
+    /// Nothing may be outstanding. Changes the source port if driver and hardware support it, else takes RTS, SQD,
+    /// address vector, RTS.
+    fn redirect(&self, queue: usize, address: AddressVector) -> Result<(), WireError>;
+    /// Posts a range of own memory; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
+    fn post(&mut self, queue: usize, number: u64, range: (u64, u32), what: Post) -> Option<()>;
+    /// Does the same with bytes of registered memory of the owner.
+    fn post_bytes(&mut self, queue: usize, number: u64, bytes: &[u8], key: u32, what: Post) -> Option<()>;
+    /// Posts a receive with a number and a range of own memory.
+    fn post_receive(&mut self, queue: usize, number: u64, range: (u64, u32)) -> Result<(), WireError>;
+    fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<(), WireError>;
+    /// Returns the GID of an index.
+    fn gid(&self, index: u8) -> Result<[u8; 16], WireError>;
+    /// Sets the index of the GID of queue pairs that are connected from now on.
+    fn use_gid(&mut self, index: u8);
+}
+
 /// Its queue pairs are identified by index, and share a completion queue and memory.
 pub(super) struct Device {
     pub(super) domain: Arc<Domain>,
@@ -318,11 +350,6 @@ impl Device {
         self.registered.as_ref().map_or((0, 0), Registration::keys)
     }
 
-    /// Returns address and key by which peers reach a place in the memory.
-    pub(super) fn window(&self, at: u64) -> (u64, u32) {
-        (self.place(at, 0) as u64, self.keys().1)
-    }
-
     /// Returns the address of `bytes` bytes from `at` on; panics if they are not within the memory.
     fn place(&self, at: u64, bytes: usize) -> *mut u8 {
         let end = at.checked_add(bytes as u64).filter(|end| *end <= self.memory.bytes as u64);
@@ -333,17 +360,6 @@ impl Device {
 
     fn sge(&self, (at, bytes): (u64, u32)) -> Sge {
         Sge { addr: self.place(at, bytes as usize) as u64, length: bytes, lkey: self.keys().0 }
-    }
-
-    pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
-        // SAFETY: within the memory, to which no reference exists.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.place(at, bytes.len()), bytes.len()) }
-    }
-
-    /// Concurrent writes of peers may mix old and new bytes.
-    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) {
-        // SAFETY: within the memory, to which no reference exists.
-        unsafe { ptr::copy_nonoverlapping(self.place(at, bytes.len()), bytes.as_mut_ptr(), bytes.len()) }
     }
 
     pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
@@ -365,13 +381,6 @@ impl Device {
         Ok((self.queues.len() - 1, unsafe { (*qp).qp_num }))
     }
 
-    pub(super) fn destroy_queues(&mut self) {
-        for qp in self.queues.drain(..) {
-            // SAFETY: each is released once.
-            unsafe { (self.domain.functions.destroy_qp)(qp) };
-        }
-    }
-
     fn modify(&self, queue: usize, what: &str, mut attr: QpAttr, mask: c_int) -> Result<(), WireError> {
         // SAFETY: the queue pair is this device's and lives until the device is dropped.
         check(what, unsafe { (self.domain.functions.modify_qp)(self.queues[queue], &mut attr, mask) })
@@ -387,81 +396,6 @@ impl Device {
             traffic_class: address.class,
         };
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
-    }
-
-    /// Posted requests complete with an error, and nothing is received any more.
-    pub(super) fn fail(&self, queue: usize) -> Result<(), WireError> {
-        let attr = QpAttr { qp_state: ERR, ..QpAttr::default() };
-        self.modify(queue, "a queue pair to ERR", attr, mask::STATE)
-    }
-
-    /// Posted requests are discarded.
-    pub(super) fn reset(&self, queue: usize) -> Result<(), WireError> {
-        let attr = QpAttr { qp_state: RESET, ..QpAttr::default() };
-        self.modify(queue, "a queue pair to RESET", attr, mask::STATE)
-    }
-
-    /// From RESET to INIT, in which receives may be posted.
-    pub(super) fn initialise(&self, queue: usize) -> Result<(), WireError> {
-        let qp_access_flags = self.others_write() as c_uint;
-        let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags, ..QpAttr::default() };
-        let set = mask::STATE | mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS;
-        self.modify(queue, "a queue pair to INIT", attr, set)
-    }
-
-    /// `psn` is the sequence number of the first packet.
-    pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
-        let mut receiving = QpAttr {
-            qp_state: RTR,
-            path_mtu: c_uint::from(remote.mtu),
-            dest_qp_num: remote.qpn,
-            rq_psn: remote.psn,
-            ah_attr: self.address(remote.address),
-            ..QpAttr::default()
-        };
-        let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
-        let mut set =
-            (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
-        if let Some((timeout, retries)) = self.reliable {
-            (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
-            (sending.timeout, sending.retry_cnt) = (timeout, retries);
-            (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
-            set.0 |= mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER;
-            set.1 |= mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
-        }
-        self.modify(queue, "a queue pair to RTR", receiving, set.0)?;
-        self.modify(queue, "a queue pair to RTS", sending, set.1)
-    }
-
-    /// Nothing may be outstanding. Changes the source port if driver and hardware support it, else takes RTS, SQD,
-    /// address vector, RTS.
-    pub(super) fn redirect(&self, queue: usize, address: AddressVector) -> Result<(), WireError> {
-        if let Some(mlx5) = self.domain.mlx5 {
-            let port = super::source_port(address.flow_label);
-            // SAFETY: the queue pair is this device's, which is one of that driver.
-            let status = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
-            if status == 0 {
-                return Ok(());
-            }
-        }
-        let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
-        self.modify(queue, "a queue pair to SQD", to(SQD), mask::STATE)?;
-        let attr = QpAttr { ah_attr: self.address(address), ..to(SQD) };
-        let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
-        self.modify(queue, "a queue pair back to RTS", to(RTS), mask::STATE)?;
-        moved
-    }
-
-    /// Posts a range of own memory; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
-    pub(super) fn post(&mut self, queue: usize, number: u64, range: (u64, u32), what: Post) -> Option<()> {
-        let sge = self.sge(range);
-        self.post_sge(queue, number, sge, what)
-    }
-
-    /// Does the same with bytes of registered memory of the owner.
-    pub(super) fn post_bytes(&mut self, queue: usize, number: u64, bytes: &[u8], key: u32, what: Post) -> Option<()> {
-        let sge = Sge { addr: bytes.as_ptr() as u64, length: bytes.len() as u32, lkey: key };
-        self.post_sge(queue, number, sge, what)
     }
 
     fn post_sge(&mut self, queue: usize, number: u64, mut sge: Sge, what: Post) -> Option<()> {
@@ -489,8 +423,112 @@ impl Device {
         (status == 0).then_some(())
     }
 
-    /// Posts a receive with a number and a range of own memory.
-    pub(super) fn post_receive(&mut self, queue: usize, number: u64, range: (u64, u32)) -> Result<(), WireError> {
+    pub(super) fn arm(&self) -> Result<(), WireError> {
+        // SAFETY: the queue is this device's.
+        check("arming the completion queue", unsafe { ((*self.domain.context).ops.req_notify_cq)(self.cq, 0) })
+    }
+
+    fn take_event(&self) {
+        let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: there is an event, so this does not block; each is acknowledged once.
+        unsafe {
+            if (self.domain.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
+                (self.domain.functions.ack_cq_events)(cq, 1);
+            }
+        }
+    }
+}
+
+impl QueuePairs for Device {
+    fn window(&self, at: u64) -> (u64, u32) {
+        (self.place(at, 0) as u64, self.keys().1)
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        // SAFETY: within the memory, to which no reference exists.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.place(at, bytes.len()), bytes.len()) }
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) {
+        // SAFETY: within the memory, to which no reference exists.
+        unsafe { ptr::copy_nonoverlapping(self.place(at, bytes.len()), bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    fn destroy_queues(&mut self) {
+        for qp in self.queues.drain(..) {
+            // SAFETY: each is released once.
+            unsafe { (self.domain.functions.destroy_qp)(qp) };
+        }
+    }
+
+    fn fail(&self, queue: usize) -> Result<(), WireError> {
+        let attr = QpAttr { qp_state: ERR, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to ERR", attr, mask::STATE)
+    }
+
+    fn reset(&self, queue: usize) -> Result<(), WireError> {
+        let attr = QpAttr { qp_state: RESET, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to RESET", attr, mask::STATE)
+    }
+
+    fn initialise(&self, queue: usize) -> Result<(), WireError> {
+        let qp_access_flags = self.others_write() as c_uint;
+        let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags, ..QpAttr::default() };
+        let set = mask::STATE | mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS;
+        self.modify(queue, "a queue pair to INIT", attr, set)
+    }
+
+    fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
+        let mut receiving = QpAttr {
+            qp_state: RTR,
+            path_mtu: c_uint::from(remote.mtu),
+            dest_qp_num: remote.qpn,
+            rq_psn: remote.psn,
+            ah_attr: self.address(remote.address),
+            ..QpAttr::default()
+        };
+        let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
+        let mut set =
+            (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
+        if let Some((timeout, retries)) = self.reliable {
+            (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
+            (sending.timeout, sending.retry_cnt) = (timeout, retries);
+            (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
+            set.0 |= mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER;
+            set.1 |= mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
+        }
+        self.modify(queue, "a queue pair to RTR", receiving, set.0)?;
+        self.modify(queue, "a queue pair to RTS", sending, set.1)
+    }
+
+    fn redirect(&self, queue: usize, address: AddressVector) -> Result<(), WireError> {
+        if let Some(mlx5) = self.domain.mlx5 {
+            let port = super::source_port(address.flow_label);
+            // SAFETY: the queue pair is this device's, which is one of that driver.
+            let status = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
+            if status == 0 {
+                return Ok(());
+            }
+        }
+        let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to SQD", to(SQD), mask::STATE)?;
+        let attr = QpAttr { ah_attr: self.address(address), ..to(SQD) };
+        let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
+        self.modify(queue, "a queue pair back to RTS", to(RTS), mask::STATE)?;
+        moved
+    }
+
+    fn post(&mut self, queue: usize, number: u64, range: (u64, u32), what: Post) -> Option<()> {
+        let sge = self.sge(range);
+        self.post_sge(queue, number, sge, what)
+    }
+
+    fn post_bytes(&mut self, queue: usize, number: u64, bytes: &[u8], key: u32, what: Post) -> Option<()> {
+        let sge = Sge { addr: bytes.as_ptr() as u64, length: bytes.len() as u32, lkey: key };
+        self.post_sge(queue, number, sge, what)
+    }
+
+    fn post_receive(&mut self, queue: usize, number: u64, range: (u64, u32)) -> Result<(), WireError> {
         let mut sge = self.sge(range);
         let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = ptr::null_mut();
@@ -498,7 +536,7 @@ impl Device {
         check("a receive", unsafe { ((*self.domain.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
     }
 
-    pub(super) fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<(), WireError> {
+    fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<(), WireError> {
         loop {
             let mut completed = [Wc::default(); 32];
             let max = completed.len() as c_int;
@@ -517,7 +555,7 @@ impl Device {
                         WorkCompletion::Arrived { qpn, number, notice: u32::from_be(wc.imm_data), bytes }
                     }
                     (true, None) if wc.opcode == RECEIVED => WorkCompletion::Received { qpn, number, bytes },
-                    (true, _) => WorkCompletion::Withdrawn { qpn },
+                    (true, _) => WorkCompletion::Withdrawn { qpn, number },
                 });
             }
             if found < completed.len() {
@@ -526,19 +564,12 @@ impl Device {
         }
     }
 
-    pub(super) fn arm(&self) -> Result<(), WireError> {
-        // SAFETY: the queue is this device's.
-        check("arming the completion queue", unsafe { ((*self.domain.context).ops.req_notify_cq)(self.cq, 0) })
+    fn gid(&self, index: u8) -> Result<[u8; 16], WireError> {
+        self.domain.gid(index)
     }
 
-    fn take_event(&self) {
-        let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: there is an event, so this does not block; each is acknowledged once.
-        unsafe {
-            if (self.domain.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
-                (self.domain.functions.ack_cq_events)(cq, 1);
-            }
-        }
+    fn use_gid(&mut self, index: u8) {
+        self.gid_index = index;
     }
 }
 

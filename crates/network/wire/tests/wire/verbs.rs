@@ -248,7 +248,7 @@ fn unknown_connections_do_not_affect_peers() {
             |to| {
                 // Two callers are silent, one sends another protocol, one a frame of receivers, and one announces datagrams of 4 GB.
                 let mut hello = vec![1];
-                hello.extend(b"ABCV\x00\x03");
+                hello.extend(b"ABCV\x00\x04");
                 hello.extend([0; 16]);
                 hello.push(3);
                 [8, 8, u32::MAX, 0].iter().for_each(|number: &u32| hello.extend(number.to_be_bytes()));

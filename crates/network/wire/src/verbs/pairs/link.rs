@@ -1,13 +1,17 @@
+#[cfg(test)]
+mod model;
+mod send;
+
 use super::{
-    own::{Own, capacity},
-    regions::Regions,
+    own::{Capacity, Own, capacity},
+    trials::Trials,
 };
 use crate::{
-    Kind, Label, Outbound, WireError,
+    Kind, Label, WireError,
     verbs::{
         control::{Control, Frame, Greeting, Pair, no_reply, unknown},
-        gid,
-        sys::{AddressVector, Device, Post, Remote, WorkCompletion},
+        gid::{self, LocalGid},
+        sys::{AddressVector, Device, QueuePairs, Remote, WorkCompletion},
     },
 };
 use anabranch_endpoint::header;
@@ -25,7 +29,12 @@ pub(super) const DEPTH: u32 = 128;
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time after which a datagram that found its queue pair failed is reported: its owner would send it again at once.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1);
-
+/// Pause after a queue pair could not be connected again, doubled up to 1.6 s: while the kernel cannot reach the peer's
+/// address, each try may block for a second.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_DOUBLINGS: u32 = 4;
+/// Maximum wait while a queue pair is connected again.
+const FAILING_INTERVAL: Duration = Duration::from_millis(1);
 /// Header of a datagram, by which its endpoint finds it again.
 type Name = [u8; header::DATA_HEADER];
 
@@ -45,6 +54,8 @@ enum What {
     Write,
     /// A write that the peer is not told of.
     Probe,
+    /// The same, of ours: whether the label carries data again.
+    Trial,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +65,10 @@ enum State {
     Ready,
     /// Failed: its requests are still being returned.
     Draining,
-    /// Failed: waits for the peer.
+    /// Failed: waits for the peer, or to be connected again.
     Waiting,
+    /// Of the caller: offered to the peer, with its receives posted.
+    Offered,
 }
 
 #[derive(Debug)]
@@ -100,10 +113,13 @@ pub(super) enum LinkStatus {
 }
 
 /// Has queue pairs and memory of its own, so that nothing of it remains when it is dropped.
-pub(super) struct Link {
+pub(super) struct Link<D = Device> {
     pub(super) at: SocketAddr,
     pub(super) control: Control,
-    pub(super) device: Device,
+    pub(super) device: D,
+    /// Name of the device, and index that was asked for.
+    port: (String, Option<u8>),
+    gid: LocalGid,
     theirs: Greeting,
     class: u8,
     mtu: u8,
@@ -123,8 +139,13 @@ pub(super) struct Link {
     /// Address and key of that of the peer.
     their_probe: (u64, u32),
     next_number: u64,
+    /// Numbers of the receives that are posted, by slot: others are of a connection before, or repeated. 0: none.
+    expected: Vec<u64>,
     events: VecDeque<Event>,
     refused: VecDeque<(Instant, Posted)>,
+    trials: Trials,
+    /// Why queue pairs could not be connected again, how often the pause was doubled, and when to retry.
+    trouble: Option<(WireError, u32, Instant)>,
     /// Streams whose writes are no longer wanted.
     revoked: BTreeSet<u32>,
     draws: Stream,
@@ -139,17 +160,6 @@ pub(super) struct Link {
     pub(super) is_told: bool,
 }
 
-fn stream_of(name: &Name) -> u32 {
-    u32::from_be_bytes([name[12], name[13], name[14], name[15]])
-}
-
-fn name_of(head: &[u8]) -> Name {
-    let mut name = [0; header::DATA_HEADER];
-    let known = head.len().min(name.len());
-    name[..known].copy_from_slice(&head[..known]);
-    name
-}
-
 impl Link {
     /// Returns the queue pairs for a peer's greeting, with the local greeting.
     pub(super) fn new(
@@ -159,44 +169,62 @@ impl Link {
         theirs: &Greeting,
         called: bool,
     ) -> Result<(Self, Greeting), WireError> {
-        let labels = own.labels.min(theirs.labels);
-        let count = own.queues.min(theirs.queues).min(labels);
+        let count = own.queues.min(theirs.queues).min(own.labels.min(theirs.labels));
         // Chunks are alike; a caller does not set how much memory it takes.
         let size = if own.is_reliable() { own.largest } else { own.largest.max(theirs.largest) };
         let capacity = capacity(own.is_reliable(), count, size, own.probe);
         let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
         let completions = count * (capacity.receives + DEPTH);
         let mut device = Device::new(&own.domain, index, capacity.bytes, completions, own.settings.reliable())?;
-        let mut queues = Vec::new();
-        for label in 0..count {
-            let (index, number) = device.create(DEPTH, capacity.receives)?;
-            queues.push(Queue {
-                index,
-                number,
-                psn: draws.below(1 << 24) as u32,
-                label,
-                state: State::New,
-                posted: VecDeque::new(),
-                unknown: Vec::new(),
-                delivered: 0,
-                arrived: 0,
-                receives: 0,
-                failed_at: None,
-                request: None,
-                used: 0,
-            });
-        }
-        let slots = count * capacity.receives..count * capacity.receives + capacity.sends;
-        let probe = (u64::from(slots.end) * u64::from(size), own.probe);
+        let pairs: Result<Vec<_>, _> = (0..count).map(|_| device.create(DEPTH, capacity.receives)).collect();
         let ours = own.greeting(index)?;
-        let link = Link {
+        let port = (own.name.clone(), own.settings.gid_index, index);
+        let link = Link::of(control, (device, pairs?), (size, &capacity), port, (&ours, theirs), draws, called);
+        Ok((Link { class: own.class, ..link }, ours))
+    }
+}
+
+impl<D: QueuePairs> Link<D> {
+    /// Of a device with its queue pairs, each an index and a number, and slots of this many bytes. `port`: name of the device,
+    /// index of the GID that was asked for, and the one that it has.
+    pub(super) fn of(
+        control: Control,
+        (device, pairs): (D, Vec<(usize, u32)>),
+        (size, capacity): (u32, &Capacity),
+        (name, requested, index): (String, Option<u8>, u8),
+        (ours, theirs): (&Greeting, &Greeting),
+        draws: &mut Stream,
+        called: bool,
+    ) -> Self {
+        let queue = |((index, number), label)| Queue {
+            index,
+            number,
+            psn: 0,
+            label,
+            state: State::New,
+            posted: VecDeque::new(),
+            unknown: Vec::new(),
+            delivered: 0,
+            arrived: 0,
+            receives: 0,
+            failed_at: None,
+            request: None,
+            used: 0,
+        };
+        let queues: Vec<Queue> = pairs.into_iter().zip(0..).map(queue).collect();
+        let receives = queues.len() as u32 * capacity.receives;
+        let slots = receives..receives + capacity.sends;
+        let probe = (u64::from(slots.end) * u64::from(size), ours.probe);
+        Link {
             at: control.peer,
             control,
             device,
+            port: (name, requested),
+            gid: LocalGid { index, gid: ours.gid },
             theirs: *theirs,
-            class: own.class,
+            class: 0,
             mtu: ours.mtu.min(theirs.mtu),
-            is_reliable: own.is_reliable(),
+            is_reliable: ours.probe > 0,
             numbers: queues.iter().enumerate().map(|(at, queue)| (queue.number, at)).collect(),
             queues,
             choices: 0,
@@ -209,8 +237,11 @@ impl Link {
             probe,
             their_probe: (0, 0),
             next_number: 0,
+            expected: vec![0; receives as usize],
             events: VecDeque::new(),
             refused: VecDeque::new(),
+            trials: Trials::default(),
+            trouble: None,
             revoked: BTreeSet::new(),
             draws: Stream::keyed(draws.bits(), 0, "queue pairs"),
             last_error: None,
@@ -219,8 +250,7 @@ impl Link {
             known: called,
             broken: false,
             is_told: false,
-        };
-        Ok((link, ours))
+        }
     }
 
     pub(super) fn request_queues(&mut self) -> Result<(), WireError> {
@@ -247,55 +277,92 @@ impl Link {
     fn initialise(&mut self, queue: usize) -> Result<(), WireError> {
         let index = self.queues[queue].index;
         if self.queues[queue].state != State::New {
+            self.refresh_gid();
             self.device.reset(index)?;
         }
         self.device.initialise(index)?;
+        let of = &mut self.queues[queue];
+        // Neither another packet of the connection before is accepted, nor is this one taken for that.
+        of.psn = (of.psn + 1 + self.draws.below((1 << 24) - 1) as u32) % (1 << 24);
+        of.receives = 0;
+        let slots = self.receives_of(queue);
+        self.expected[slots.start as usize..slots.end as usize].fill(0);
         let is_taken =
             |slot: &u32| !self.events.iter().any(|event| matches!(event, Event::Datagram(_, of, _) if of == slot));
-        let slots: Vec<u32> = self.receives_of(queue).filter(is_taken).collect();
-        self.queues[queue].receives = slots.len() as u32;
-        slots.into_iter().try_for_each(|slot| self.device.post_receive(index, u64::from(slot), self.slot_range(slot)))
+        let slots: Vec<u32> = slots.filter(is_taken).collect();
+        slots.into_iter().try_for_each(|slot| self.post_receive(queue, slot))
+    }
+
+    fn post_receive(&mut self, queue: usize, slot: u32) -> Result<(), WireError> {
+        self.next_number += 1;
+        let number = self.next_number << 16 | u64::from(slot);
+        self.device.post_receive(self.queues[queue].index, number, self.slot_range(slot))?;
+        self.expected[slot as usize] = number;
+        self.queues[queue].receives += 1;
+        Ok(())
+    }
+
+    fn refresh_gid(&mut self) {
+        let Link { port: (name, requested), control, device, .. } = self;
+        let choose = || gid::choose(name, *requested, control.local().map(|at| at.ip())).ok();
+        self.gid = self.gid.refreshed(|index| device.gid(index).ok(), choose);
+        self.device.use_gid(self.gid.index);
     }
 
     /// Of the caller: requests the queue pair of the peer.
     fn request(&mut self, queue: usize) -> Result<(), WireError> {
         self.initialise(queue)?;
-        let psn = self.draws.below(1 << 24) as u32;
         let of = &mut self.queues[queue];
-        of.psn = psn;
         if of.state != State::New {
-            of.state = State::Waiting;
+            of.state = State::Offered;
         }
         let pair = self.pair(queue);
         self.control.post(&Frame::Queue { queue: queue as u32, pair })
     }
 
     /// Of the listener: replies to that.
-    fn reply(&mut self, queue: usize, request: Pair) -> Result<(), WireError> {
+    fn reply(&mut self, queue: usize, request: Pair, now: Instant) -> Result<(), WireError> {
+        self.resolve(queue, request.arrived)?;
         self.initialise(queue)?;
-        self.queues[queue].psn = self.draws.below(1 << 24) as u32;
-        self.connect(queue, request)?;
-        let pair = self.pair(queue);
-        self.control.post(&Frame::Ready { queue: queue as u32, pair })
+        if self.connect(queue, request, now)? {
+            let pair = self.pair(queue);
+            self.control.post(&Frame::Ready { queue: queue as u32, pair })?;
+        }
+        Ok(())
     }
 
     /// Returns a queue pair for the peer, and counts its messages from zero.
     fn pair(&mut self, queue: usize) -> Pair {
         let of = &mut self.queues[queue];
         let (arrived, (at, key)) = (std::mem::take(&mut of.arrived), self.device.window(self.probe.0));
-        Pair { qpn: of.number, psn: of.psn, arrived, at, key }
+        Pair { qpn: of.number, psn: of.psn, arrived, at, key, gid: self.gid.gid }
     }
 
-    fn connect(&mut self, queue: usize, pair: Pair) -> Result<(), WireError> {
-        let Pair { qpn, psn, arrived, at, key } = pair;
-        self.resolve(queue, arrived)?;
-        self.their_probe = (at, key);
+    /// Returns `false` if one that has failed is to be connected later. Its requests are resolved.
+    fn connect(&mut self, queue: usize, pair: Pair, now: Instant) -> Result<bool, WireError> {
+        let Pair { qpn, psn, at, key, gid, .. } = pair;
+        (self.their_probe, self.theirs.gid) = ((at, key), gid);
         // With flow label 0 the kernel would select the port.
         let of = &mut self.queues[queue];
-        let address = AddressVector { gid: self.theirs.gid, flow_label: of.label + 1, class: self.class };
-        self.device.connect(of.index, &Remote { qpn, psn, mtu: self.mtu, address }, of.psn)?;
-        (of.state, of.failed_at, of.request) = (State::Ready, None, None);
-        Ok(())
+        let address = AddressVector { gid, flow_label: of.label + 1, class: self.class };
+        match self.device.connect(of.index, &Remote { qpn, psn, mtu: self.mtu, address }, of.psn) {
+            Ok(()) => {
+                (of.state, of.failed_at, of.request) = (State::Ready, None, None);
+                self.trouble = None;
+                Ok(true)
+            }
+            Err(error) if of.state == State::New => Err(error),
+            Err(error) => {
+                (of.state, of.request) = (State::Waiting, Some(Pair { arrived: 0, ..pair }));
+                // One that is here already was doubled when this try began.
+                let (doublings, retry_at) = self
+                    .trouble
+                    .take()
+                    .map_or((0, now + RETRY_DELAY), |(_, doublings, retry_at)| (doublings, retry_at));
+                self.trouble = Some((error, doublings, retry_at));
+                Ok(false)
+            }
+        }
     }
 
     /// Reports failed requests. The peer has received `arrived` messages, the first of all since the queue pair was connected.
@@ -304,18 +371,22 @@ impl Link {
         let of = &mut queues[queue];
         let mut more = arrived.checked_sub(std::mem::take(&mut of.delivered)).ok_or_else(|| unknown(*at))?;
         for posted in of.unknown.drain(..) {
-            let has_arrived = more > 0 && posted.what != What::Probe;
+            let has_arrived = more > 0 && posted.is_message();
             more -= u64::from(has_arrived);
             free.extend(posted.slot());
-            events.push_back(Event::Completed(posted.label, Box::new(posted.name), has_arrived));
+            if posted.what != What::Trial {
+                events.push_back(Event::Completed(posted.label, Box::new(posted.name), has_arrived));
+            }
         }
         if more == 0 { Ok(()) } else { Err(unknown(*at)) }
     }
 
-    pub(super) fn poll_control(&mut self, timeout: Duration) -> LinkStatus {
-        let advanced = self.control.flush().and_then(|()| self.advance(timeout));
-        if let Err(error) = advanced {
+    pub(super) fn poll_control(&mut self, timeout: Duration, now: Instant) -> LinkStatus {
+        if let Err(error) = self.control.flush() {
             return LinkStatus::Disconnected(error);
+        }
+        if let Err(error) = self.advance(timeout, now) {
+            return LinkStatus::Failed(error);
         }
         loop {
             let frame = match self.control.poll() {
@@ -326,19 +397,21 @@ impl Link {
             let known = |queue: u32| self.queues.get(queue as usize).map(|of| (queue as usize, of.state));
             let done = match frame {
                 Frame::Queue { queue, pair } if !self.called => match known(queue) {
-                    Some((queue, State::New | State::Waiting)) => self.reply(queue, pair),
-                    Some((queue, State::Ready | State::Draining)) if self.is_reliable => {
+                    Some((queue, State::New)) => self.reply(queue, pair, now),
+                    Some((queue, State::Ready | State::Draining | State::Waiting)) if self.is_reliable => {
                         self.queues[queue].request = Some(pair);
-                        self.fail(queue)
+                        self.fail(queue, now).and_then(|()| self.advance(timeout, now))
                     }
                     _ => return LinkStatus::Disconnected(unknown(self.at)),
                 },
                 Frame::Ready { queue, pair } if self.called => match known(queue) {
-                    Some((queue, State::New | State::Waiting)) => self.connect(queue, pair),
+                    Some((queue, State::New | State::Offered)) => {
+                        self.resolve(queue, pair.arrived).and_then(|()| self.connect(queue, pair, now)).map(drop)
+                    }
                     _ => return LinkStatus::Disconnected(unknown(self.at)),
                 },
                 Frame::Failed { queue } if self.called && self.is_reliable => match known(queue) {
-                    Some((queue, _)) => self.fail(queue),
+                    Some((queue, _)) => self.fail(queue, now),
                     None => return LinkStatus::Disconnected(unknown(self.at)),
                 },
                 _ => return LinkStatus::Disconnected(unknown(self.at)),
@@ -350,67 +423,103 @@ impl Link {
     }
 
     /// Drains a queue pair, after which the peer does: no packet of it arrives later.
-    fn fail(&mut self, queue: usize) -> Result<(), WireError> {
+    fn fail(&mut self, queue: usize, now: Instant) -> Result<(), WireError> {
         let of = &mut self.queues[queue];
         if of.state != State::Ready {
             return Ok(());
         }
-        (of.state, of.failed_at) = (State::Draining, Some(Instant::now()));
+        (of.state, of.failed_at) = (State::Draining, Some(now));
+        self.trials.on_failure(of.label, now);
         self.device.fail(of.index)
     }
 
+    /// Returns `true` if a queue pair may be connected now: after a failure one at a time.
+    fn begin_try(&mut self, now: Instant) -> bool {
+        match &mut self.trouble {
+            None => true,
+            Some((_, _, retry_at)) if now < *retry_at => false,
+            Some((_, doublings, retry_at)) => {
+                *doublings = (*doublings + 1).min(MAX_DOUBLINGS);
+                *retry_at = now + RETRY_DELAY * (1 << *doublings);
+                true
+            }
+        }
+    }
+
     /// Connects drained queue pairs again.
-    fn advance(&mut self, timeout: Duration) -> Result<(), WireError> {
+    fn advance(&mut self, timeout: Duration, now: Instant) -> Result<(), WireError> {
         for queue in 0..self.queues.len() {
             let of = &self.queues[queue];
-            let Some(failed) = of.failed_at.map(|at| at.elapsed()) else { continue };
+            let Some(failed) = of.failed_at.map(|at| now.saturating_duration_since(at)) else { continue };
             if failed > timeout {
-                return Err(no_reply(self.at));
+                return Err(self.trouble.take().map_or_else(|| no_reply(self.at), |(error, ..)| error));
             }
             let is_drained = of.posted.is_empty() && (of.receives == 0 || failed > FLUSH_TIMEOUT);
-            match (of.state, of.request) {
-                (State::Draining, _) if !is_drained => {}
-                (State::Draining, _) if self.called => self.request(queue)?,
-                (State::Draining, Some(request)) => self.reply(queue, request)?,
-                (State::Draining, None) => {
+            let is_due = match of.state {
+                State::Draining => is_drained,
+                State::Waiting => of.request.is_some(),
+                State::New | State::Ready | State::Offered => false,
+            };
+            let request = of.request;
+            match request {
+                _ if !is_due => {}
+                None if !self.called => {
                     self.queues[queue].state = State::Waiting;
                     self.control.post(&Frame::Failed { queue: queue as u32 })?;
                 }
-                _ => {}
+                _ if !self.begin_try(now) => {}
+                Some(request) if !self.called => self.reply(queue, request, now)?,
+                _ => self.request(queue)?,
             }
         }
         Ok(())
     }
 
-    pub(super) fn is_failing(&self) -> bool {
-        self.queues.iter().any(|queue| queue.failed_at.is_some()) || !self.refused.is_empty()
+    /// Returns the time after which it is to be polled, even if nothing arrives.
+    pub(super) fn poll_interval(&self, now: Instant) -> Option<Duration> {
+        let is_failing = self.queues.iter().any(|queue| queue.failed_at.is_some()) || !self.refused.is_empty();
+        let failing = is_failing.then_some(FAILING_INTERVAL);
+        let trial = self.trials.next(now, |label| self.trial_queue(label).is_some());
+        failing.into_iter().chain(trial).min()
     }
 
-    pub(super) fn gather(&mut self) -> Result<(), WireError> {
-        let Link { device, numbers, queues, free, events, broken, last_error, is_reliable, .. } = self;
+    pub(super) fn gather(&mut self, now: Instant) -> Result<(), WireError> {
+        let Link { device, numbers, queues, free, events, broken, last_error, is_reliable, expected, trials, .. } =
+            self;
         let (mut failing, mut spent) = (Vec::new(), Vec::new());
         let gathered = device.poll(&mut |completion| {
             let (WorkCompletion::Sent { qpn, .. }
             | WorkCompletion::Arrived { qpn, .. }
             | WorkCompletion::Received { qpn, .. }
-            | WorkCompletion::Withdrawn { qpn }) = completion;
+            | WorkCompletion::Withdrawn { qpn, .. }) = completion;
             let Some(&at) = numbers.get(&qpn) else { return };
             let of = &mut queues[at];
+            if let WorkCompletion::Arrived { number, .. }
+            | WorkCompletion::Received { number, .. }
+            | WorkCompletion::Withdrawn { number, .. } = completion
+            {
+                let slot = (number & 0xffff) as usize;
+                if expected.get(slot) != Some(&number) {
+                    return;
+                }
+                (expected[slot], of.receives) = (0, of.receives.saturating_sub(1));
+            }
             match completion {
                 WorkCompletion::Received { number, bytes, .. } => {
-                    (of.receives, of.arrived) = (of.receives.saturating_sub(1), of.arrived + 1);
-                    events.push_back(Event::Datagram(at, number as u32, bytes));
+                    of.arrived += 1;
+                    events.push_back(Event::Datagram(at, (number & 0xffff) as u32, bytes));
                 }
                 WorkCompletion::Arrived { number, notice, bytes, .. } => {
-                    (of.receives, of.arrived) = (of.receives.saturating_sub(1), of.arrived + 1);
+                    of.arrived += 1;
                     events.push_back(Event::Written(notice, u64::from(bytes)));
-                    spent.push((at, number as u32));
+                    spent.push((at, (number & 0xffff) as u32));
                 }
-                WorkCompletion::Withdrawn { .. } => {
-                    of.receives = of.receives.saturating_sub(1);
-                    failing.push(at);
-                }
+                WorkCompletion::Withdrawn { .. } => failing.push(at),
                 WorkCompletion::Sent { number, error, .. } => {
+                    if of.posted.front().is_none_or(|first| number < first.number) {
+                        // Reported before.
+                        return;
+                    }
                     let Some(posted) = of.posted.pop_front().filter(|posted| posted.number == number) else {
                         *broken = true;
                         return;
@@ -418,8 +527,9 @@ impl Link {
                     match error {
                         None => {
                             free.extend(posted.slot());
-                            of.delivered += u64::from(posted.what != What::Probe);
-                            if *is_reliable {
+                            of.delivered += u64::from(posted.is_message());
+                            trials.on_arrival(posted.label, posted.what == What::Trial);
+                            if *is_reliable && posted.what != What::Trial {
                                 events.push_back(Event::Completed(posted.label, Box::new(posted.name), true));
                             }
                         }
@@ -438,10 +548,11 @@ impl Link {
         self.broken |= gathered.is_err() || !self.is_reliable && !failing.is_empty();
         gathered?;
         if self.is_reliable {
-            failing.into_iter().try_for_each(|queue| self.fail(queue))?;
+            failing.into_iter().try_for_each(|queue| self.fail(queue, now))?;
+            self.try_labels(now)?;
         }
         spent.into_iter().try_for_each(|(queue, slot)| self.repost(queue, slot))?;
-        while self.refused.front().is_some_and(|(at, _)| at.elapsed() >= REFUSAL_DELAY)
+        while self.refused.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= REFUSAL_DELAY)
             && let Some((_, posted)) = self.refused.pop_front()
         {
             self.events.push_back(Event::Completed(posted.label, Box::new(posted.name), false));
@@ -449,14 +560,12 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the slot of a receive to a queue pair that works; one that is connected again takes all.
+    /// Returns the slot of a receive to a queue pair that takes it; one that is connected again takes all.
     fn repost(&mut self, queue: usize, slot: u32) -> Result<(), WireError> {
-        let of = &mut self.queues[queue];
-        if of.state != State::Ready {
-            return Ok(());
+        match self.queues[queue].state {
+            State::Ready | State::Offered => self.post_receive(queue, slot),
+            State::New | State::Draining | State::Waiting => Ok(()),
         }
-        of.receives += 1;
-        self.device.post_receive(of.index, u64::from(slot), self.slot_range(slot))
     }
 
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, Kind, &'a [u8])> {
@@ -479,145 +588,18 @@ impl Link {
             Event::Written(notice, bytes) => Some((0, Kind::Written { notice, bytes }, &[])),
         }
     }
-
-    /// Returns `true` if it can carry a datagram, or report its loss.
-    pub(super) fn carries(&self, label: Label, size: u32) -> bool {
-        let is_there = self.queues.get(label as usize).is_some_and(|queue| queue.state == State::Ready);
-        !self.broken && if self.is_reliable { self.is_ready() } else { size <= self.size && is_there }
-    }
-
-    /// Returns the queue pair of a label: a label keeps its own, so that data use the one that was probed. With fewer queue pairs
-    /// than labels the idle one that has not been used for longest is relabelled, not that of the data for a probe. `None`:
-    /// all are in use.
-    fn queue_for(&mut self, label: Label, is_probe: bool) -> Result<Option<usize>, WireError> {
-        self.choices += 1;
-        let queue = match self.queues.iter().position(|of| of.label == label) {
-            Some(queue) => queue,
-            None => {
-                let is_idle = |(at, of): &(usize, &Queue)| {
-                    of.state == State::Ready && of.posted.is_empty() && !(is_probe && *at == self.last_data)
-                };
-                let idle = self.queues.iter().enumerate().filter(is_idle).min_by_key(|(_, of)| of.used);
-                let Some((queue, of)) = idle else { return Ok(None) };
-                let address = AddressVector { gid: self.theirs.gid, flow_label: label + 1, class: self.class };
-                self.device.redirect(of.index, address)?;
-                self.queues[queue].label = label;
-                self.relabelled += 1;
-                queue
-            }
-        };
-        self.queues[queue].used = self.choices;
-        if !is_probe {
-            self.last_data = queue;
-        }
-        Ok(Some(queue))
-    }
-
-    /// Requires [`Link::carries`]; returns `false` if the queue is full.
-    pub(super) fn send(&mut self, outbound: &Outbound<'_>, regions: &Regions) -> Result<bool, WireError> {
-        let Outbound { label, head, payload, write, .. } = *outbound;
-        let (name, is_probe) = (name_of(head), self.is_reliable && header::is_probe(head));
-        if self.free.is_empty() {
-            self.gather()?;
-        }
-        let mut posted = Posted { number: 0, what: What::Write, name, label };
-        if self.is_reliable && header::is_data(head) {
-            let all = || self.queues.iter().flat_map(|of| of.posted.iter().chain(&of.unknown));
-            if all().any(|other| header::is_same_data(&other.name, &name)) {
-                // It is still under way: hardware delivers it, or reports that it does not.
-                return Ok(true);
-            }
-            if write.is_some() && self.revoked.contains(&stream_of(&name)) {
-                self.events.push_back(Event::Completed(label, Box::new(name), true));
-                return Ok(true);
-            }
-        }
-        let Some(at) = self.queue_for(label, is_probe)? else { return Ok(false) };
-        let (index, state, under_way) = (self.queues[at].index, self.queues[at].state, self.queues[at].posted.len());
-        if state != State::Ready {
-            self.refused.push_back((Instant::now(), posted));
-            return Ok(true);
-        }
-        if under_way >= DEPTH as usize {
-            return Ok(false);
-        }
-        let number = self.next_number + 1;
-        let accepted = if is_probe {
-            posted.what = What::Probe;
-            let bytes = (outbound.size() as u32).min(self.theirs.probe).min(self.probe.1);
-            let what = Post::Write { to: self.their_probe.0, key: self.their_probe.1, notice: None };
-            self.device.post(index, number, (self.probe.0, bytes), what)
-        } else if let Some(write) = write {
-            let keys = if payload.is_empty() {
-                Some((0, 0))
-            } else {
-                regions.keys(payload.as_ptr() as u64, payload.len() as u64)
-            };
-            let Some((key, _)) = keys else {
-                return Err(WireError::Verbs(format!("{} B to send are not in registered memory", payload.len())));
-            };
-            let what = Post::Write { to: write.to, key: write.key, notice: Some(write.notice) };
-            self.device.post_bytes(index, number, payload, key, what)
-        } else {
-            let Some(slot) = self.free.pop() else { return Ok(false) };
-            if outbound.size() > self.size as usize {
-                let what = format!("a datagram of {} B, at most {} B fit", outbound.size(), self.size);
-                return Err(WireError::Verbs(what));
-            }
-            posted.what = What::Datagram { slot };
-            let (from, size) = (self.slot_range(slot).0, outbound.size() as u32);
-            self.device.write(from, head);
-            self.device.write(from + head.len() as u64, payload);
-            let accepted = self.device.post(index, number, (from, size), Post::Message);
-            if accepted.is_none() {
-                self.free.push(slot);
-            }
-            accepted
-        };
-        if accepted.is_some() {
-            self.next_number = number;
-            self.queues[at].posted.push_back(Posted { number, ..posted });
-        }
-        Ok(accepted.is_some())
-    }
-
-    /// Writes of a stream are no longer wanted: none leaves, and those under way are withdrawn with their queue pairs.
-    pub(super) fn revoke(&mut self, stream: u32, revoked: bool) {
-        if !revoked {
-            self.revoked.remove(&stream);
-            return;
-        }
-        self.revoked.insert(stream);
-        for queue in 0..self.queues.len() {
-            let is_of = |posted: &Posted| posted.what == What::Write && stream_of(&posted.name) == stream;
-            if self.queues[queue].posted.iter().any(is_of) {
-                self.broken |= self.fail(queue).is_err();
-            }
-        }
-    }
-
-    /// Neither endpoint reads or writes the other's memory any more.
-    pub(super) fn cut(&mut self) {
-        self.device.destroy_queues();
-        self.queues.clear();
-        self.numbers.clear();
-        self.events.clear();
-        (self.broken, self.is_told) = (true, true);
-    }
-
-    pub(super) fn is_sending(&mut self) -> bool {
-        let is_it = |link: &Self| {
-            !link.broken && (link.free.len() < link.sends || link.queues.iter().any(|of| !of.posted.is_empty()))
-        };
-        is_it(self) && self.gather().is_ok() && is_it(self)
-    }
 }
 
 impl Posted {
+    /// Returns `true` if the peer counts it.
+    fn is_message(&self) -> bool {
+        matches!(self.what, What::Datagram { .. } | What::Write)
+    }
+
     fn slot(&self) -> Option<u32> {
         match self.what {
             What::Datagram { slot } => Some(slot),
-            What::Write | What::Probe => None,
+            What::Write | What::Probe | What::Trial => None,
         }
     }
 }

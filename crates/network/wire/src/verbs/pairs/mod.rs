@@ -7,6 +7,7 @@ mod call;
 mod link;
 mod own;
 mod regions;
+mod trials;
 
 pub(super) use own::capacity;
 
@@ -36,8 +37,6 @@ pub const OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 const MAX_LABELS: u32 = 256;
 /// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
-/// Maximum wait while a queue pair is connected again.
-const FAILING_INTERVAL: Duration = Duration::from_millis(1);
 /// Callers without a greeting, and the time after which the oldest gives way.
 const MAX_CALLERS: usize = 64;
 const CALLER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -357,7 +356,7 @@ impl VerbsPath {
     fn poll_link(&mut self, mut link: Box<Link>) -> Option<Peer> {
         let was_ready = link.is_ready();
         if !link.broken {
-            let status = match link.poll_control(self.own.settings.peer_timeout) {
+            let status = match link.poll_control(self.own.settings.peer_timeout, Instant::now()) {
                 LinkStatus::Healthy if !link.is_ready() && link.began.elapsed() >= self.own.settings.peer_timeout => {
                     LinkStatus::Disconnected(control::no_reply(link.at))
                 }
@@ -377,7 +376,7 @@ impl VerbsPath {
         }
         if link.broken && !link.known {
             // Receives the last datagrams of a peer that has disconnected.
-            let _ = link.gather();
+            let _ = link.gather(Instant::now());
         }
         // The owner releases only peers that it has seen; others are dropped here if they have disconnected or stay silent.
         let is_of_use =
@@ -437,6 +436,7 @@ impl Datapath for VerbsPath {
     }
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
+        let now = Instant::now();
         for (sent, outbound) in batch.iter().enumerate() {
             let (To::Peer(peer), false) = (outbound.to, outbound.head.is_empty()) else { continue };
             let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
@@ -445,7 +445,7 @@ impl Datapath for VerbsPath {
                 self.refused += 1;
                 continue;
             };
-            match link.send(outbound, &self.regions) {
+            match link.send(outbound, &|at, bytes| self.regions.keys(at, bytes).map(|(own, _)| own), now) {
                 Ok(true) => {}
                 Ok(false) => return Ok(sent),
                 Err(error) => (self.report)(&error.to_string()),
@@ -460,7 +460,7 @@ impl Datapath for VerbsPath {
         }
         let (count, mut received) = (self.peers.len(), 0);
         self.turn = (self.turn + 1) % count.max(1);
-        let now = self.now();
+        let (now, clock) = (self.now(), Instant::now());
         for index in 0..count {
             let peer = (self.turn + index) % count;
             let (id, from) = (Some(peer as PeerId), None);
@@ -476,7 +476,7 @@ impl Datapath for VerbsPath {
                 _ => continue,
             };
             let was_broken = link.broken;
-            if let Err(error) = link.gather() {
+            if let Err(error) = link.gather(clock) {
                 link.broken = true;
                 if !was_broken {
                     (self.report)(&error.to_string());
@@ -515,7 +515,7 @@ impl Datapath for VerbsPath {
 
     fn revoke(&mut self, peer: PeerId, stream: u32, revoked: bool) {
         if let Some(link) = self.link(peer) {
-            link.revoke(stream, revoked);
+            link.revoke(stream, revoked, Instant::now());
         }
     }
 
@@ -529,7 +529,7 @@ impl Datapath for VerbsPath {
         self.poll_tcp();
         for link in self.peers.iter_mut().flatten().filter_map(Peer::link).filter(|link| !link.broken) {
             // First, so that no arrival is missed between the poll and the wait.
-            if let Err(error) = link.device.arm().and_then(|()| link.gather()) {
+            if let Err(error) = link.device.arm().and_then(|()| link.gather(Instant::now())) {
                 link.broken = true;
                 (self.report)(&error.to_string());
             }
@@ -555,15 +555,13 @@ impl Datapath for VerbsPath {
             }
             sockets.extend(self.callers.iter().map(|(control, _)| control.fd()));
             sockets.extend(self.listener.as_ref().map(AsFd::as_fd));
-            let is_failing =
-                self.peers.iter().flatten().any(|peer| matches!(peer, Peer::Linked(link) if link.is_failing()));
-            let max = if is_failing {
-                FAILING_INTERVAL
-            } else if self.is_connecting {
-                Duration::from_millis(100)
-            } else {
-                Duration::MAX
-            };
+            let now = Instant::now();
+            let connecting = self.is_connecting.then_some(Duration::from_millis(100));
+            let links = self.peers.iter().flatten().filter_map(|peer| match peer {
+                Peer::Linked(link) if !link.broken => link.poll_interval(now),
+                _ => None,
+            });
+            let max = links.chain(connecting).min().unwrap_or(Duration::MAX);
             sys::wait(&devices, &sockets, &calling, super::duration(left).min(max))?;
         }
         Ok(())
