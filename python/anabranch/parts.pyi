@@ -1011,6 +1011,8 @@ class Braid(Part):
     """Maximum paths of a flow: all shortest ones first, then random ones. Default: 256."""
     block: float | None = None
     """Round trips for which it is blocked at first; twice as long each further time. Default: 64.0."""
+    capacities: Literal["unknown", "known"] | None = None
+    """Capacities of paths: of known ones each has its share of turns, on top of which shares are learnt. Default: "unknown"."""
     early: int | None = None
     """Early packets that a receiver must take without a NACK for packets to be spread; 0: they always are. Default: 8."""
     fall: float | None = None

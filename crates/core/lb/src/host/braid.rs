@@ -12,7 +12,7 @@ use crate::{
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use spread::{Path, Rules, Spread};
 use std::collections::BTreeMap;
 use sticky::{Shared, Sticky};
@@ -50,12 +50,24 @@ choices! {
     }
 }
 
+choices! {
+    /// Whether the capacities of paths are known before marks tell.
+    pub enum BraidCapacities {
+        /// All count as equal.
+        Unknown = "unknown",
+        /// As the topology has them, and as degradations that were detected leave them.
+        Known = "known",
+    }
+}
+
 parameters! {
     pub struct BraidParameters {
         /// Paths that entropy values name; switches must read them so.
         values: BraidValues = BraidValues::Structured, source "ours", Expert;
         /// Maximum paths of a flow: all shortest ones first, then random ones.
         active: u32 = 256, within 1..=4096, source "ours: as many as MRC's largest", Expert;
+        /// Capacities of paths: of known ones each has its share of turns, on top of which shares are learnt.
+        capacities: BraidCapacities = BraidCapacities::Unknown, source "ours", Expert;
         /// Share of the packets on the shortest paths of a guided list that has others.
         shortest: f64 = 0.35, within 0.0..=1.0, source "ours", Expert;
         /// Fall of a share for a mark beyond the flow's own share of marks, 0: shares stay.
@@ -107,6 +119,10 @@ impl SchemeCapabilities for BraidParameters {
 
     fn heeds_ports(&self) -> bool {
         true
+    }
+
+    fn reads_path_rates(&self) -> bool {
+        self.capacities == BraidCapacities::Known
     }
 }
 
@@ -215,6 +231,7 @@ impl HostScheme for Braid {
         };
         self.flows.put(slot, way);
         self.on_paths_changed(now, slot, flow.paths.dead);
+        self.on_rates_changed(now, slot, flow.paths.rates);
     }
 
     fn close(&mut self, slot: u32) {
@@ -276,6 +293,12 @@ impl HostScheme for Braid {
             Some(Way::Spread(spread)) => spread.set_dead(now, dead),
             Some(Way::Sticky(sticky)) => sticky.set_dead(dead),
             None => {}
+        }
+    }
+
+    fn on_rates_changed(&mut self, _now: Time, slot: u32, rates: &[Rate]) {
+        if let Some(spread) = self.spread(slot) {
+            spread.set_capacities(rates);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{BraidParameters, BraidValues, Columns, number_of};
 use crate::{Feedback, FlowInfo, Outgoing, State, Tag, host::mp_ev::PathEncoding, state::ps};
 use anabranch_random::Stream;
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 
 /// Parameters as they are used per packet.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ pub(super) struct Path {
     blocks: u8,
     /// Packets sent since its last reply, at most 255.
     unanswered: u8,
+    /// Capacity relative to the largest, by which a share counts.
+    capacity: f32,
     /// Learnt share, its credit of turns, and how often the share has fallen.
     share: f32,
     credit: f32,
@@ -76,6 +78,7 @@ impl Path {
             proven: false,
             blocks: 0,
             unanswered: 0,
+            capacity: 1.0,
             share: 1.0,
             credit: 0.0,
             falls: 0.0,
@@ -275,6 +278,19 @@ impl Spread {
         self.clean.clear();
     }
 
+    /// Sets the capacities of paths, by their numbers; empty: unknown.
+    pub(super) fn set_capacities(&mut self, rates: &[Rate]) {
+        let known = |path: &Path| rates.get(path.number as usize).map_or(0, |rate| rate.0);
+        let most = self.paths.iter().map(known).max().unwrap_or(0);
+        for path in &mut self.paths {
+            // Of dead paths hosts learn elsewhere.
+            path.capacity = match known(path) {
+                0 => 1.0,
+                rate => (rate as f32 / most as f32).max(LEAST),
+            };
+        }
+    }
+
     #[inline]
     fn round_trips(&self, count: f32) -> Time {
         Time::from_ps((self.round_trip.ps() as f32 * count) as u64)
@@ -361,7 +377,7 @@ impl Spread {
             if !self.paths[path].is_usable() || self.is_silent(now, path) {
                 continue;
             }
-            let share = self.grow(now, path, 0.0);
+            let share = self.grow(now, path, 0.0) * self.paths[path].capacity;
             let of = &mut self.groups[group];
             of.most = of.most.max(share);
             let at = &mut self.paths[path];

@@ -92,6 +92,22 @@ fn clean_paths_are_used_again_while_others_are_marked() {
     assert_eq!(tags[..3], [6, 6, 6]);
 }
 
+/// Of 8 + 4 + 2 + 2 parts a path has as many packets, in any 16 in a row.
+#[test]
+fn known_capacities_are_shares_of_turns() {
+    let mut s = spread(BraidParameters { capacities: BraidCapacities::Known, ..Default::default() }, &[4]);
+    s.on_rates_changed(Time::ZERO, 0, &[800, 400, 200, 200].map(Rate::gbps));
+    let tags: Vec<Tag> = (0..1600).map(|psn| send(&mut s, Time::ZERO, psn)).collect();
+    for path in 0..4 {
+        let sent = tags.iter().filter(|tag| **tag == path).count();
+        assert!(sent.abs_diff([800, 400, 200, 200][path as usize]) <= 2, "{path}: {sent}");
+    }
+    // Unknown again.
+    s.on_rates_changed(Time::ZERO, 0, &[]);
+    let turn: std::collections::BTreeSet<Tag> = (0..4).map(|psn| send(&mut s, Time::ZERO, psn)).collect();
+    assert_eq!(turn.len(), 4);
+}
+
 #[test]
 fn a_path_without_replies_is_blocked_and_probed() {
     let mut s = spread(BraidParameters { reuse: 0, ..Default::default() }, &[4]);
