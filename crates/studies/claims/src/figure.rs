@@ -282,18 +282,24 @@ fn tables(
         }
         _ => (0..drawn.x.len()).collect(),
     };
+    let is_matrix = figure.kind == FigureKind::Matrix;
     let cell = |number: usize, series: usize, x: usize| -> String {
-        let parts: Vec<String> = (0..per_panel)
+        let mut parts: Vec<String> = (0..per_panel)
             .map(|metric| match &drawn.panels[number * per_panel + metric].marks[series][x] {
                 // The cells of a matrix are narrow: only the ranked metric has its interval, the rows as CSV have all.
-                Some(mark) if figure.kind == FigureKind::Matrix && metric + 1 < per_panel => {
+                Some(mark) if is_matrix && metric + 1 < per_panel => {
                     mark_words(&ClaimMark { interval: None, ..mark.clone() }, figure.digits)
                 }
                 Some(mark) => mark_words(mark, figure.digits),
                 None => "-".into(),
             })
             .collect();
-        if parts.iter().all(|part| part == "-") { "-".into() } else { parts.join(" / ") + &letters(series, x) }
+        parts.dedup_by(|b, a| a == b && !a.starts_with(|first: char| first.is_ascii_digit()));
+        match parts.join(if is_matrix { "/" } else { " / " }) {
+            none if none == "-" => none,
+            cell if is_matrix => cell.replace(" ±", "±") + &letters(series, x),
+            cell => cell + &letters(series, x),
+        }
     };
     let mut text = String::new();
     for number in 0..panel_values.len() {

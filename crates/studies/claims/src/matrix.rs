@@ -63,7 +63,7 @@ pub(crate) fn letters(figure: &Figure, plan: &StudyPlan, rows: &Rows) -> BTreeMa
     ranked.into_iter().zip(letters).map(|(at, letters)| (all[at].0.clone(), letters)).collect()
 }
 
-/// Returns what follows the table: what each scheme needs, why some do not run, and what is missing.
+/// Returns what follows the table: what each of its schemes needs, why some do not run, and what is missing.
 pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> String {
     let mut needed: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     // By reason and scheme the grounds.
@@ -77,7 +77,9 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         if there < planned {
             missing.entry((there, planned)).or_default().push(label);
         }
-        for entry in &plan.sweep.plan.entries {
+        let has_run =
+            |entry: &&String| rows.get(id).is_some_and(|rows| rows.rows.iter().any(|row| row.scheme == **entry));
+        for entry in plan.sweep.plan.entries.iter().filter(has_run) {
             if !named.contains(entry) {
                 named.push(entry.clone());
             }
@@ -86,8 +88,14 @@ pub(crate) fn notes(layout: &Layout<'_>, rows: &BTreeMap<String, Rows>) -> Strin
         for (scheme, why) in schemes_for(&base).map(|(_, unfit)| unfit).unwrap_or_default() {
             if [EVERY.to_string(), format!("{EVERY}:{scheme}")].iter().any(|name| schemes.contains(name)) {
                 let first = why.split(';').next().unwrap_or_default().to_string();
-                // The scheme is named before.
-                let first = first.replace(&format!("host scheme `{scheme}` "), "");
+                // The scheme is named before, and several have one reason.
+                let first = match first.split_once("` ") {
+                    Some((name, why)) if name.starts_with("host scheme `") || name.starts_with("switch scheme `") => {
+                        why
+                    }
+                    _ => &first,
+                };
+                let first = first.to_string();
                 reasons.entry((first, scheme)).or_default().push(label);
             }
         }
