@@ -15,7 +15,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Lists of members since the library was loaded. NCCL asks once, and keeps the numbers of devices even if all of its
+/// Lists of members since the library was loaded. NCCL calls once, and keeps the numbers of devices even if all of its
 /// communicators, and with them the state of this process, end meanwhile (`NCCL_NET_PLUGIN_REF_COUNT`).
 static MADE: Mutex<Vec<Vec<c_int>>> = Mutex::new(Vec::new());
 
@@ -31,7 +31,7 @@ pub(crate) fn make(process: &Process, list: &[c_int]) -> Result<c_int, Failure> 
         if is_forced {
             return Failure::new(Code::Usage, message);
         }
-        // NCCL asks for the ports of each card, so that this is no mistake of the user's.
+        // NCCL requests the ports of each card: the user has done nothing wrong.
         log::say(Level::Info, &format!("makeVDevice: {message}"));
         Failure::new(Code::Usage, "")
     })?;
@@ -40,7 +40,7 @@ pub(crate) fn make(process: &Process, list: &[c_int]) -> Result<c_int, Failure> 
     Ok(device)
 }
 
-/// Makes the devices again, after the state of this process has ended and begun anew.
+/// Makes the devices again, after the state of this process has ended and begun again.
 pub(crate) fn repeat(process: &Process) -> Result<(), Failure> {
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().try_for_each(|list| process.fuse(list).map(|_| ()))
@@ -114,7 +114,7 @@ impl Process {
         if !labels.is_multiple_of(count as u32) {
             return Some(format!("found ANABRANCH_PATHS={labels}, expected a multiple of {count}"));
         }
-        // NCCL 2.30 hangs such a device into its tree where its search does not look.
+        // NCCL 2.30 hangs such a device into its tree where it does not search.
         let virtual_one = members.iter().find(|rail| !rail.device.is_pci).filter(|_| !is_forced);
         virtual_one.map(|rail| {
             format!(
@@ -329,7 +329,7 @@ pub(crate) mod tests {
         assert_eq!((ipv6.fuse(&[0, 1, 2, 3]).unwrap_err().code, ipv6.fuse(&[1, 0]).unwrap()), (Code::Usage, 4));
     }
 
-    /// Identifiers have room for 255 devices; one of a single member is as good as that.
+    /// Identifiers have space for 255 devices; one of a single member is as good as that.
     #[test]
     fn devices_are_counted() {
         let host = host(&[("eth0", "127.8.1.1"), ("eth1", "127.8.2.1")]);

@@ -48,7 +48,7 @@ impl Hardware {
         self.devices.as_ref().is_none_or(|devices| devices.selects(device, false))
     }
 
-    /// Returns settings with what the variables say.
+    /// Returns settings with the values of the variables.
     pub(crate) fn apply(&self, settings: VerbsSettings) -> VerbsSettings {
         VerbsSettings {
             gid_index: self.gid_index,

@@ -237,7 +237,7 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     greet_again(state, peer, now);
 }
 
-/// Probes over reliable queue pairs are writes, of which the peer learns nothing: before it gives up this caller, it is greeted again.
+/// Probes over reliable queue pairs are writes, of which the peer learns nothing: it is greeted again before it drops this caller.
 fn greet_again(state: &mut State, peer: u32, now: Time) {
     let (is_reliable, labels) = (state.settings.is_reliable, state.settings.labels);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };

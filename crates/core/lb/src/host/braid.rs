@@ -51,7 +51,7 @@ choices! {
 }
 
 choices! {
-    /// Whether the capacities of paths are known before marks tell.
+    /// Whether the capacities of paths are known.
     pub enum BraidCapacities {
         /// All count as equal.
         Unknown = "unknown",

@@ -117,7 +117,7 @@ pub(super) struct Link<D = Device> {
     pub(super) at: SocketAddr,
     pub(super) control: Control,
     pub(super) device: D,
-    /// Name of the device, and index that was asked for.
+    /// Name of the device, and index that was requested.
     port: (String, Option<u8>),
     gid: LocalGid,
     theirs: Greeting,
@@ -186,7 +186,7 @@ impl Link {
 
 impl<D: QueuePairs> Link<D> {
     /// Of a device with its queue pairs, each an index and a number, and slots of this many bytes. `port`: name of the device,
-    /// index of the GID that was asked for, and the one that it has.
+    /// index of the GID that was requested, and the one that it has.
     pub(super) fn of(
         control: Control,
         (device, pairs): (D, Vec<(usize, u32)>),

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Hardware retransmits for so long.
+/// Hardware retransmits for this time.
 const RETRIES: Duration = Duration::from_secs(2);
 /// As `wire.give_up`.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -628,7 +628,7 @@ fn a_path_that_is_back_after_hours_carries_data() {
         }
     }
     bench.until(hours);
-    // Pauses of 0, 20, 40 ms ... 5.12 s, then 8 s, with a trial of two seconds between; a failure resets both ends.
+    // Pauses of 0, 20, 40 ms ... 5.12 s, then 8 s, with a trial of two seconds between; a failure resets both pairs.
     let (resets, tries) = (bench.world.borrow().resets, 10 + 3 * 3600 / 10);
     assert!(resets > tries && resets <= 2 * (tries + 2), "{resets} resets, {tries} trials");
     bench.check(hours + TIMEOUT);
