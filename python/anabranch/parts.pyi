@@ -1012,7 +1012,7 @@ class Braid(Part):
     block: float | None = None
     """Round trips for which it is blocked at first; twice as long each further time. Default: 64.0."""
     capacities: Literal["unknown", "known"] | None = None
-    """Capacities of paths: of known ones each has its share of turns, on top of which shares are learnt. Default: "unknown"."""
+    """Capacities of paths: where packets are spread, known ones are shares of turns, on top of which shares are learnt. Default: "unknown"."""
     early: int | None = None
     """Early packets that a receiver must take without a NACK for packets to be spread; 0: they always are. Default: 8."""
     fall: float | None = None

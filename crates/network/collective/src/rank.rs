@@ -238,9 +238,9 @@ fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, RankError> {
     }
 }
 
-/// Leaves the processor to others, for a sixteenth more of a wait.
+/// Leaves the processor to others: a long wait becomes 2 % longer at most.
 fn pause(waited: Duration) {
-    std::thread::sleep((waited / 16).clamp(Duration::from_micros(50), Duration::from_millis(2)));
+    std::thread::sleep((waited / 64).clamp(Duration::from_micros(50), Duration::from_millis(2)));
 }
 
 impl Rank {

@@ -1,5 +1,5 @@
-//! NCCL's own variables of its transport over RDMA devices, as far as they fit queue pairs of ours. NCCL passes over a value that
-//! it cannot read; here it is an error, since the job would run with another one.
+//! NCCL's own variables of its transport over RDMA devices, as far as they fit our queue pairs. NCCL ignores a value that it
+//! cannot read; here it is an error, since the job would run with another one.
 
 use crate::variables::Interfaces;
 use anabranch_wire::verbs::VerbsSettings;
@@ -26,9 +26,10 @@ pub(crate) struct Hardware {
 
 impl Hardware {
     pub(crate) fn read<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<Self, String> {
-        // NCCL's default of the index is -1, the one of the address.
+        // NCCL's default of index and class is -1: unset.
         let number = |name: &str, least: i64, most: u8, what: &str| match given(name) {
-            None | Some("-1") => Ok(None),
+            None => Ok(None),
+            Some("-1") if most == u8::MAX => Ok(None),
             Some(text) => match text.parse::<i64>() {
                 Ok(value) if (least..=i64::from(most)).contains(&value) => Ok(Some(value as u8)),
                 _ => Err(format!("{name}: found `{text}`, expected {what}, a whole number from {least} to {most}")),
@@ -101,6 +102,7 @@ mod tests {
             ("NCCL_IB_GID_INDEX", "256"),
             ("NCCL_IB_TC", "0x20"),
             ("NCCL_IB_TIMEOUT", "0"),
+            ("NCCL_IB_TIMEOUT", "-1"),
             ("NCCL_IB_TIMEOUT", "32"),
             ("NCCL_IB_RETRY_CNT", "8"),
         ] {

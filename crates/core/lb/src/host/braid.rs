@@ -66,7 +66,7 @@ parameters! {
         values: BraidValues = BraidValues::Structured, source "ours", Expert;
         /// Maximum paths of a flow: all shortest ones first, then random ones.
         active: u32 = 256, within 1..=4096, source "ours: as many as MRC's largest", Expert;
-        /// Capacities of paths: of known ones each has its share of turns, on top of which shares are learnt.
+        /// Capacities of paths: where packets are spread, known ones are shares of turns, on top of which shares are learnt.
         capacities: BraidCapacities = BraidCapacities::Unknown, source "ours", Expert;
         /// Share of the packets on the shortest paths of a guided list that has others.
         shortest: f64 = 0.35, within 0.0..=1.0, source "ours", Expert;

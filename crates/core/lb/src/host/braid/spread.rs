@@ -155,9 +155,6 @@ pub(super) struct Spread {
     _stream: Stream,
 }
 
-/// No plane has a free port.
-struct NoPlane;
-
 /// The mean of marks has this memory, in acknowledgements.
 const MEMORY: f32 = 16.0;
 /// The least share: a path is tried once in 64 turns.
@@ -311,12 +308,11 @@ impl Spread {
             // A second loss would cost a longer timeout.
             return Some(self.sent(now, usize::from(path), packet.psn));
         }
-        if self.marks > self.marked && self.reused < self.rules.reuse_run {
-            match self.reuse(free) {
-                Ok(Some(path)) => return Some(self.sent(now, path, packet.psn)),
-                Ok(None) => {}
-                Err(NoPlane) => return None,
-            }
+        if self.marks > self.marked
+            && self.reused < self.rules.reuse_run
+            && let Some(path) = self.reuse(free)
+        {
+            return Some(self.sent(now, path, packet.psn));
         }
         self.reused = 0;
         let path = if let [_] = self.groups[..] {
@@ -338,8 +334,8 @@ impl Spread {
     /// Returns a path that came back clean, of the plane whose turn it is: planes stay equal.
     // Beside other schemes in one function it costs each of them instructions.
     #[inline(never)]
-    fn reuse(&mut self, free: u32) -> Result<Option<usize>, NoPlane> {
-        let plane = if self.planes { Some(self.least(free, 0).ok_or(NoPlane)?) } else { None };
+    fn reuse(&mut self, free: u32) -> Option<usize> {
+        let plane = if self.planes { Some(self.least(free, 0)?) } else { None };
         let fits = |path: &u16| plane.is_none_or(|plane| usize::from(self.paths[usize::from(*path)].group) == plane);
         while let Some(at) = self.clean.iter().rposition(fits) {
             let path = self.clean.remove(at);
@@ -348,10 +344,10 @@ impl Spread {
                 if let Some(plane) = plane {
                     self.charge(plane);
                 }
-                return Ok(Some(usize::from(path)));
+                return Some(usize::from(path));
             }
         }
-        Ok(None)
+        None
     }
 
     /// Returns the group that has sent least by its share, of those not tried and with a free port.

@@ -54,7 +54,7 @@ enum What {
     Write,
     /// A write that the peer is not told of.
     Probe,
-    /// The same, of ours: whether the label carries data again.
+    /// A write to the memory for probes, which tests whether its label carries data again.
     Trial,
 }
 
