@@ -12,6 +12,8 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 /// Minimum round trips in a window before the base round trip may rise.
 const MIN_SAMPLES: u64 = 64;
+/// Paths that are tried before the base round trip rises.
+const CHECKS: u64 = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -99,6 +101,8 @@ pub(crate) struct Peer {
     pub(crate) requests_sent: u32,
     /// Calibration probes.
     pub(crate) requests: Transmissions,
+    /// Label of the last.
+    pub(crate) requested_over: u32,
     pub(crate) hellos: Hellos,
     /// Datagrams of a full packet to it.
     pub(crate) fragments: u8,
@@ -114,7 +118,8 @@ pub(crate) struct Peer {
     pub(crate) stalled_since: Option<Time>,
     /// Packets from it of which fragments are missing.
     pub(crate) incomplete: Vec<Incomplete>,
-    pub(crate) samples: Vec<Time>,
+    /// Round trips of full packets, and their labels.
+    pub(crate) samples: Vec<(Time, u32)>,
     /// Of the scheme's probes, if they are shorter than full packets.
     pub(crate) probe_samples: Vec<Time>,
     pub(crate) probe_base: ProbeBase,
@@ -126,6 +131,8 @@ pub(crate) struct Peer {
     shortest: Time,
     window_since: Time,
     full_packets: u64,
+    /// Paths tried in it.
+    checks: u32,
     /// Slots among the flows, by stream.
     pub(crate) streams: BTreeMap<u32, u32>,
     pub(crate) waiting: Vec<Outgoing>,
@@ -278,22 +285,48 @@ impl Peer {
         settings.ecn && !self.drops_ecn
     }
 
-    /// Label of the next calibration probe: of each path in turn.
-    pub(crate) fn calibration_label(&self) -> u32 {
+    /// Label of the next calibration probe: the first half of `required` full ones go over each path in turn, all others over the
+    /// shortest of these, unless that does not reply. What is longer about other paths is no noise.
+    pub(crate) fn calibration_label(&self, required: usize) -> u32 {
+        let shortest = self.samples.iter().min();
+        match shortest.filter(|_| self.samples.len() >= required.div_ceil(2) && self.stalled_since.is_none()) {
+            Some((_, label)) => *label,
+            None => self.next_label(),
+        }
+    }
+
+    /// Label of the next request over each path in turn.
+    pub(crate) fn next_label(&self) -> u32 {
         let paths = self.paths.len() as u32;
         self.label(self.requests_sent % paths, self.requests_sent / paths)
     }
 
-    /// The base round trip is the shortest sample; nine of ten are within the noise floor above it, which is at least `min_noise`.
+    /// The base round trip is the shortest sample; nine of ten over its path are within the noise floor above it, which is at least
+    /// `min_noise`.
     pub(crate) fn calibrate(&mut self, min_noise: Time) {
         self.samples.sort_unstable();
-        let base = self.samples.first().copied().unwrap_or(Time::from_us(100));
-        let nine_of_ten = self.samples.len().saturating_sub(1) * 9 / 10;
-        let usual = self.samples.get(nine_of_ten).copied().unwrap_or(base);
+        let (base, label) = self.samples.first().copied().unwrap_or((Time::from_us(100), 0));
+        let of_path: Vec<Time> = self.samples.iter().filter(|(_, of)| *of == label).map(|(rtt, _)| *rtt).collect();
+        let nine_of_ten = of_path.len().saturating_sub(1) * 9 / 10;
+        let usual = of_path.get(nine_of_ten).copied().unwrap_or(base);
         (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(min_noise));
         self.initial_rtt = self.base_rtt + self.noise;
         let shortest = self.probe_samples.iter().min().copied().unwrap_or(base);
         self.probe_base.longer = base.saturating_sub(shortest);
+    }
+
+    /// Changes of the base round trip by less are noise.
+    fn much(&self) -> Time {
+        (self.noise / 2).max(self.base_rtt / 16)
+    }
+
+    /// Returns `true` if another path is to be tried: all full packets of the window so far were longer, and data may have taken one
+    /// path alone.
+    pub(crate) fn begin_check(&mut self, now: Time, window: Time) -> bool {
+        let is_due = now.saturating_sub(self.window_since) >= window / (CHECKS + 1) * (u64::from(self.checks) + 1);
+        let is_longer = self.shortest != Time::MAX && self.shortest > self.base_rtt + self.much();
+        self.checks += u32::from(is_due && is_longer);
+        is_due && is_longer
     }
 
     /// Returns `true` if the base round trip has changed by more than noise. It falls at once, and rises to the
@@ -301,7 +334,7 @@ impl Peer {
     pub(crate) fn note_round_trip(&mut self, now: Time, rtt: Time, window: Time) -> bool {
         self.shortest = self.shortest.min(rtt);
         self.full_packets += 1;
-        let much = (self.noise / 2).max(self.base_rtt / 16);
+        let much = self.much();
         if rtt.saturating_add(much) < self.base_rtt {
             self.base_rtt = rtt;
             return true;
@@ -310,7 +343,7 @@ impl Peer {
             return false;
         }
         let shortest = std::mem::replace(&mut self.shortest, Time::MAX);
-        (self.window_since, self.full_packets) = (now, 0);
+        (self.window_since, self.full_packets, self.checks) = (now, 0, 0);
         let rises = shortest > self.base_rtt + much;
         if rises {
             self.base_rtt = shortest;
@@ -390,8 +423,8 @@ mod tests {
     fn base_rtt_follows_the_network() {
         let (window, us) = (Time::from_us(10_000), Time::from_us);
         let mut peer = Peer::new(Phase::Open, 1, 1, Time::ZERO);
-        // 16 samples of 100 to 115 us: nine of ten are within 13 us.
-        peer.samples = (0..16).map(|sample| us(100 + sample)).collect();
+        // 16 samples of 100 to 115 us: nine of ten are within 13 us. Those of a longer path do not count.
+        peer.samples = (0..16).map(|sample| (us(100 + sample), 3)).chain([(us(900), 4), (us(900), 5)]).collect();
         peer.calibrate(Time::ZERO);
         assert_eq!((peer.base_rtt, peer.noise), (us(100), us(13)));
         // Changes by less than half of the noise are ignored.

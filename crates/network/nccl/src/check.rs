@@ -42,10 +42,9 @@ impl Finding {
 }
 
 /// NCCL's variables for networks, and what holds in place of those that are not heeded; empty: they are.
-const NCCL_VARIABLES: [(&str, &str); 4] = [
+const NCCL_VARIABLES: [(&str, &str); 3] = [
     ("NCCL_SOCKET_IFNAME", ""),
     ("NCCL_SOCKET_FAMILY", ""),
-    ("NCCL_IB_SL", "service levels are not set"),
     ("NCCL_IB_DISABLE", "ANABRANCH_DATAPATH selects sockets or RDMA devices"),
 ];
 

@@ -5,12 +5,13 @@ use crate::variables::Interfaces;
 use anabranch_wire::verbs::VerbsSettings;
 
 /// In the order of [`Hardware::read`], each with whether it is of reliable queue pairs alone.
-pub(crate) const NAMES: [(&str, bool); 5] = [
+pub(crate) const NAMES: [(&str, bool); 6] = [
     ("NCCL_IB_HCA", false),
     ("NCCL_IB_GID_INDEX", false),
     ("NCCL_IB_TC", false),
     ("NCCL_IB_TIMEOUT", true),
     ("NCCL_IB_RETRY_CNT", true),
+    ("NCCL_IB_SL", false),
 ];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(crate) struct Hardware {
     pub(crate) class: Option<u8>,
     timeout: Option<u8>,
     retries: Option<u8>,
+    service_level: Option<u8>,
 }
 
 impl Hardware {
@@ -42,6 +44,7 @@ impl Hardware {
             // 0 would wait for ever.
             timeout: number(NAMES[3].0, 1, 31, "4.096 us times two to the power of it")?,
             retries: number(NAMES[4].0, 0, 7, "retransmissions")?,
+            service_level: number(NAMES[5].0, 0, 15, "a service level")?,
         })
     }
 
@@ -55,6 +58,7 @@ impl Hardware {
             gid_index: self.gid_index,
             timeout: self.timeout.unwrap_or(settings.timeout),
             retries: self.retries.unwrap_or(settings.retries),
+            service_level: self.service_level.unwrap_or(settings.service_level),
             ..settings
         }
     }
@@ -93,6 +97,7 @@ mod tests {
         let applied = |name, text| read(name, text).unwrap().apply(VerbsSettings::default());
         assert_eq!(applied("NCCL_IB_TIMEOUT", "23").timeout, 23);
         assert_eq!(applied("NCCL_IB_RETRY_CNT", "0").retries, 0);
+        assert_eq!(applied("NCCL_IB_SL", "5").service_level, 5);
         assert_eq!(applied("NCCL_IB_GID_INDEX", "3").gid_index, Some(3));
         assert_eq!(applied("NCCL_IB_GID_INDEX", "-1"), VerbsSettings::default());
         assert_eq!(read("NCCL_IB_TC", "106").unwrap().class, Some(106));
@@ -105,6 +110,7 @@ mod tests {
             ("NCCL_IB_TIMEOUT", "-1"),
             ("NCCL_IB_TIMEOUT", "32"),
             ("NCCL_IB_RETRY_CNT", "8"),
+            ("NCCL_IB_SL", "16"),
         ] {
             let error = read(name, text).unwrap_err();
             assert!(error.starts_with(name) && error.contains("expected"), "{error}");

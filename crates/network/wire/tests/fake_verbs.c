@@ -2,7 +2,8 @@
 // between processes, with a rate per flow label. Built against the real header, so that it holds our bindings to its layout. One
 // label turns slow or dead under way (FAKE_FAULT=slow, dead), or its acknowledgements are lost (deaf): the one that carries data when
 // FAULT_AT bytes have gone, for FAKE_FAULT_MS milliseconds (for good). FAKE_FAULT=lossy loses every LOSTth message of unreliable queue
-// pairs. FAKE_DEVICES says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have, FAKE_LOCKED how many
+// pairs. FAKE_DEVICES says how many devices there are (1), FAKE_CLASS and FAKE_LEVEL which traffic class and service level
+// address vectors must have, FAKE_LOCKED how many
 // bytes may be registered at once.
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -498,6 +499,7 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
     if (mask & IBV_QP_AV)
         must(a->ah_attr.is_global && a->ah_attr.port_num == 1 && a->ah_attr.grh.hop_limit == 64 && a->ah_attr.grh.dgid.raw[15] == 15 &&
              a->ah_attr.grh.flow_label > 0 && a->ah_attr.grh.flow_label < 1 << 20 &&
+             a->ah_attr.sl == (getenv("FAKE_LEVEL") ? atoi(getenv("FAKE_LEVEL")) : 0) &&
              a->ah_attr.grh.traffic_class == (getenv("FAKE_CLASS") ? atoi(getenv("FAKE_CLASS")) : 0), "an address vector");
     if (to == IBV_QPS_RESET && mask == IBV_QP_STATE) {
         must(qp->outstanding == 0, "a reset with work outstanding");

@@ -210,7 +210,8 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram_to(peer));
     let timer_at = now + state.settings.request_timeout + state.pace(1, full, now);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
-    let measures_full = known.samples.len() < state.settings.calibrations.max(1) as usize;
+    let required = state.settings.calibrations.max(1) as usize;
+    let measures_full = known.samples.len() < required;
     let size = if measures_full { full } else { known.probe_base.datagram };
     let is_short = known.hellos.only_short || known.requests_sent % SHORT_HELLO_PERIOD == SHORT_HELLO_PERIOD - 1;
     known.hellos.is_short = known.phase == Phase::Greeting && is_short;
@@ -223,9 +224,9 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
         let number = if known.hellos.is_short { SHORT_HELLO_PERIOD } else { 1 };
         known.greeting_label(known.requests_sent / number, labels)
     } else {
-        known.calibration_label()
+        known.calibration_label(required)
     };
-    known.requests_sent = known.requests_sent.wrapping_add(1);
+    (known.requests_sent, known.requested_over) = (known.requests_sent.wrapping_add(1), label);
     if known.phase == Phase::Greeting {
         known.hellos.sent_at = now;
     }
@@ -239,13 +240,15 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
 
 /// Probes over reliable queue pairs are writes, of which the peer learns nothing: it is greeted again before it drops this caller.
 fn greet_again(state: &mut State, peer: u32, now: Time) {
-    let (is_reliable, labels) = (state.settings.is_reliable, state.settings.labels);
+    let is_reliable = state.settings.is_reliable;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let every = REPEATED_HELLO.min(state.settings.idle_timeout / 4);
     if is_reliable && known.phase == Phase::Calibrating && now.saturating_sub(known.hellos.sent_at) >= every {
         known.hellos.sent_at = now;
         known.hellos.repeated = known.hellos.repeated.wrapping_add(1);
-        let label = known.greeting_label(known.hellos.repeated, labels);
+        // Over paths that have replied.
+        let (paths, turn) = (known.paths.len() as u32, known.hellos.repeated);
+        let label = known.label(turn % paths, turn / paths);
         state.send_control(peer, label, Control::Hello { is_short: true });
     }
 }
@@ -265,7 +268,7 @@ pub(super) fn begin_calibration(state: &mut State, peer: u32, label: u32, now: T
 fn arm_sweep(state: &mut State, peer: u32, now: Time) {
     let Some(known) = state.peer(peer) else { return };
     let (max, silent) = (state.settings.request_timeout, known.silent_labels().len());
-    let shortest = known.samples.iter().min().copied().unwrap_or(max);
+    let shortest = known.samples.iter().min().map_or(max, |(rtt, _)| *rtt);
     let early = (shortest * 4).max(MIN_SWEEP_INTERVAL) * (1 << known.sweeps.min(SWEEPS) >> 1);
     let interval = if known.phase == Phase::Open {
         max * (1 << known.sweeps.saturating_sub(SWEEPS).min(MAX_BACKOFF))
@@ -368,7 +371,7 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     known.hellos.only_short |= only_short;
     if known.phase == Phase::Calibrating {
-        let (since, label) = (*known.stalled_since.get_or_insert(now), known.calibration_label());
+        let (since, label) = (*known.stalled_since.get_or_insert(now), known.next_label());
         let goes_on = known.search.is_some() || sizes::note_stall(state, peer, since, label, is_silent, now);
         // A search sends the next request at its end.
         if !goes_on || state.peer(peer).is_none_or(|known| known.search.is_some()) {
@@ -383,7 +386,9 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
 
 /// Repeats a calibration probe that a reliable datapath has lost.
 pub(super) fn repeat_request(state: &mut State, peer: u32, now: Time) {
-    if state.peer(peer).is_some_and(|known| known.phase == Phase::Calibrating) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if known.phase == Phase::Calibrating {
+        known.stalled_since.get_or_insert(now);
         send_request(state, peer, now);
     }
 }
@@ -626,14 +631,17 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
 /// First full packets, then probes as the scheme sends them.
 pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let required = state.settings.calibrations.max(1) as usize;
-    if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
-        return;
+    match state.peer(peer).map(|known| known.phase) {
+        Some(Phase::Calibrating) => {}
+        // Of a path that is tried.
+        Some(Phase::Open) => return note_round_trip(state, now, peer, rtt),
+        _ => return,
     }
     let (full, probe) = (state.longest_datagram_to(peer), state.probe_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     known.stalled_since = None;
     if known.samples.len() < required {
-        known.samples.push(rtt);
+        known.samples.push((rtt, known.requested_over));
         known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);
     } else {
         known.probe_samples.push(rtt);
@@ -667,8 +675,14 @@ fn open(state: &mut State, peer: u32, now: Time) {
 
 /// If the base round trip changes, streams receive round trips as if it had not.
 pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
+    let (full, window) = (state.longest_datagram_to(peer), state.settings.rtt_window);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
-    if !known.note_round_trip(now, rtt, state.settings.rtt_window) {
+    if !known.note_round_trip(now, rtt, window) {
+        if known.begin_check(now, window) {
+            let label = known.next_label();
+            known.requests_sent = known.requests_sent.wrapping_add(1);
+            state.send_control(peer, label, Control::Probe { stream: CALIBRATION, tag: 0, size: full, ecn: false });
+        }
         return;
     }
     let base = known.base_rtt + known.noise;

@@ -78,7 +78,8 @@ fn every_entry_over_verbs() {
         let class = if version == 10 { "3" } else { "0" };
         let said = run(&program, version, times, &[&variables[..], &[("FAKE_CLASS", class)]].concat());
         assert!(said.contains("packets of 960 B, queue pairs of fake0"), "{said}");
-        run(&program, version, 1, &[&variables[..], &[("FAKE_CLASS", "5"), ("NCCL_IB_TC", "5")]].concat());
+        let set = [("FAKE_CLASS", "5"), ("NCCL_IB_TC", "5"), ("FAKE_LEVEL", "3"), ("NCCL_IB_SL", "3")];
+        run(&program, version, 1, &[&variables[..], &set].concat());
     }
 }
 

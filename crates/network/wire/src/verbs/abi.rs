@@ -89,7 +89,9 @@ pub(super) struct GlobalRoute {
 #[derive(Clone, Copy, Default)]
 pub(super) struct AhAttr {
     pub(super) grh: GlobalRoute,
-    pub(super) local_route: [u8; 5],
+    pub(super) lid: u16,
+    pub(super) service_level: u8,
+    pub(super) path_and_rate: [u8; 2],
     pub(super) is_global: u8,
     pub(super) port_num: u8,
 }

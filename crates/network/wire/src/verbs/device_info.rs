@@ -57,7 +57,7 @@ pub fn query_device(
     let mtu: u64 = 128 << domain.mtu()?;
     let settings = VerbsSettings { is_reliable, ..VerbsSettings::default() };
     let bytes = pairs::capacity(is_reliable, labels, mtu as u32, 0).bytes;
-    Device::new(&domain, index, bytes, 16, settings.reliable())?;
+    Device::new(&domain, index, bytes, 16, &settings)?;
     let folder = gid::folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let guid = u64::from_str_radix(&read("node_guid").trim().replace(':', ""), 16).unwrap_or(0);

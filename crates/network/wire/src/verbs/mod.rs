@@ -28,6 +28,8 @@ pub struct VerbsSettings {
     pub gid_index: Option<u8>,
     /// RC: hardware acknowledges and retransmits. Otherwise UC.
     pub is_reliable: bool,
+    /// Service level, 15 at most.
+    pub service_level: u8,
     /// Maximum reliable queue pairs to a peer: with more labels, idle ones are relabelled.
     pub queue_pairs: u32,
     /// Acknowledgement timeout of the hardware: 4.096 us times two to the power of this, 31 at most.
@@ -47,6 +49,7 @@ impl Default for VerbsSettings {
             device: None,
             gid_index: None,
             is_reliable: false,
+            service_level: 0,
             queue_pairs: 8,
             timeout: 16,
             retries: 6,

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{
+    VerbsSettings,
     abi::{
         AhAttr, Channel, Context, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr,
         Sge, Wc,
@@ -303,6 +304,7 @@ pub(super) struct Device {
     registered: Option<Registration>,
     memory: Memory,
     gid_index: u8,
+    service_level: u8,
     /// Timeout and retransmissions of reliable queue pairs; `None`: unreliable ones.
     reliable: Option<(u8, u8)>,
 }
@@ -316,7 +318,7 @@ impl Device {
         gid_index: u8,
         memory: usize,
         completions: u32,
-        reliable: Option<(u8, u8)>,
+        settings: &VerbsSettings,
     ) -> Result<Self, WireError> {
         // If a step fails, `drop` releases the objects created so far.
         let mut device = Device {
@@ -327,7 +329,8 @@ impl Device {
             registered: None,
             memory: Memory::new(memory)?,
             gid_index,
-            reliable,
+            service_level: settings.service_level,
+            reliable: settings.reliable(),
         };
         let f = domain.functions;
         // SAFETY: each pointer is checked before it is used.
@@ -338,7 +341,7 @@ impl Device {
             device.cq = there(&format!("a completion queue of {depth}"), cq)?;
         }
         let region = Region { at: device.memory.at as u64, bytes: device.memory.bytes as u64 };
-        device.registered = Some(domain.register(region, reliable.is_some())?);
+        device.registered = Some(domain.register(region, settings.is_reliable)?);
         Ok(device)
     }
 
@@ -395,7 +398,7 @@ impl Device {
             hop_limit: 64,
             traffic_class: address.class,
         };
-        AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
+        AhAttr { grh, service_level: self.service_level, is_global: 1, port_num: PORT, ..AhAttr::default() }
     }
 
     fn post_sge(&mut self, queue: usize, number: u64, mut sge: Sge, what: Post) -> Option<()> {

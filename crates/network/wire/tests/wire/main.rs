@@ -19,6 +19,7 @@ mod path_groups;
 mod peers;
 mod planes;
 mod probes;
+mod slow_paths;
 #[cfg(target_os = "linux")]
 mod stev;
 mod verbs;

@@ -175,7 +175,7 @@ impl Link {
         let capacity = capacity(own.is_reliable(), count, size, own.probe);
         let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
         let completions = count * (capacity.receives + DEPTH);
-        let mut device = Device::new(&own.domain, index, capacity.bytes, completions, own.settings.reliable())?;
+        let mut device = Device::new(&own.domain, index, capacity.bytes, completions, &own.settings)?;
         let pairs: Result<Vec<_>, _> = (0..count).map(|_| device.create(DEPTH, capacity.receives)).collect();
         let ours = own.greeting(index)?;
         let port = (own.name.clone(), own.settings.gid_index, index);

@@ -74,6 +74,6 @@ impl Own {
     /// Registers the memory of a peer and releases it again.
     pub(super) fn check_memory(&self, gid_index: u8) -> Result<(), WireError> {
         let bytes = capacity(self.is_reliable(), self.queues.min(self.labels), self.largest, self.probe).bytes;
-        Device::new(&self.domain, gid_index, bytes, 16, self.settings.reliable()).map(drop)
+        Device::new(&self.domain, gid_index, bytes, 16, &self.settings).map(drop)
     }
 }
