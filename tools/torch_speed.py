@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All-reduces of PyTorch by the backend "anabranch" beside gloo, in turns, with the variables of the environment.
 
-torch_speed.py [--ranks N] [--max BYTES] [--seconds S]   (N processes of this machine)
+torch_speed.py [--ranks N] [--max BYTES] [--seconds S] [--within 'ip netns exec rank{}']   (N processes of this machine)
 
 Prints per size the median time of each and the ratios of their bus bandwidths and of their processor times per byte.
 """
@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--max", type=int, default=256 << 20)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--within", default="", help="runs each rank; {} is its number")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--store", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -79,7 +80,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *sys.argv, "--store", os.path.join(folder, "store")]
-        ranks = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(arguments.ranks)]
+        within = [arguments.within.format(rank).split() for rank in range(arguments.ranks)]
+        ranks = [subprocess.Popen([*of, *command, "--rank", str(rank)]) for rank, of in enumerate(within)]
         if any([rank.wait() for rank in ranks]):
             raise SystemExit("a rank has failed")
 

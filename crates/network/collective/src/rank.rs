@@ -19,7 +19,8 @@ use std::{
 
 /// Messages of a connection in flight at once, as in NCCL.
 const DEPTH: usize = 8;
-const PROGRESS_TIMEOUT: Duration = Duration::from_secs(60);
+/// Above the time after which plugins give up a rank.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(300);
 /// Polls without progress before the thread yields.
 const MAX_IDLE_POLLS: u32 = 200;
 const TAG: c_int = 0x0ab;

@@ -16,6 +16,7 @@ use anabranch_lb::{
     GuidedPaths, Tag,
     registry::{Host, TagKind},
 };
+use anabranch_random::Stream;
 use anabranch_transport::{Network, Transport};
 use anabranch_units::Time;
 use slab::Slab;
@@ -149,8 +150,8 @@ pub(super) struct State {
     /// Streams whose schemes have just decided to wait.
     pub(super) blocked: Vec<u32>,
     pub(super) opened: u32,
-    /// Round-robin index of the path for tags that name none.
-    pub(super) turn: u32,
+    /// For tags that name no path.
+    pub(super) paths_of_categories: Stream,
     pub(super) unacknowledged: usize,
 }
 
@@ -168,6 +169,7 @@ impl State {
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.capabilities().tags();
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
+        let paths_of_categories = Stream::keyed(settings.seed, 0, "paths of categories");
         State {
             settings,
             entropy,
@@ -201,7 +203,7 @@ impl State {
             next_refusal_report_at: Time::ZERO,
             blocked: Vec::new(),
             opened: 0,
-            turn: 0,
+            paths_of_categories,
             unacknowledged: 0,
         }
     }
@@ -292,8 +294,8 @@ impl State {
         match self.tags {
             TagKind::Guided => known.label((tag >> 16) % paths, turn),
             TagKind::Category => {
-                self.turn = (self.turn + 1) % paths;
-                known.label(self.turn, turn)
+                // In turn, what is sent again might take the same path every time.
+                known.label(self.paths_of_categories.below(u64::from(paths)) as u32, turn)
             }
             TagKind::MultiPart => {
                 // Of several planes the first part names one, in as many bits as their number needs.
