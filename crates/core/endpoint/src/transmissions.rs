@@ -10,7 +10,7 @@ pub(crate) struct Transmission {
     pub(crate) number: u32,
     /// Its round trip is that of a full packet.
     pub(crate) is_full: bool,
-    at: Time,
+    pub(crate) at: Time,
 }
 
 impl Transmission {

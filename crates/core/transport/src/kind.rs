@@ -206,6 +206,10 @@ pub trait Sending: Clone + Debug {
     fn cumulative(&self) -> u64;
     /// Data neither acknowledged nor lost, in bytes (`uet`) or packets (`roce`).
     fn in_flight(&self) -> u64;
+    /// Time at which a packet in flight has left last; `None`: it is not known.
+    fn sent_at(&self, _psn: u64) -> Option<Time> {
+        None
+    }
     /// Number of retransmissions.
     fn retransmitted(&self) -> u64;
     /// Number of packets of the flow.

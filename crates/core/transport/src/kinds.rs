@@ -175,6 +175,10 @@ impl Sender {
     pub fn deadline(&self, config: &Transport) -> Option<Time> {
         both!(self, config: Sender(it, constants) => Sending::deadline(it, constants))
     }
+    /// See [`Sending::sent_at`].
+    pub fn sent_at(&self, psn: u64) -> Option<Time> {
+        of!(self, Sender(sender) => sender.sent_at(psn))
+    }
     /// See [`Sending::last_lost`].
     pub fn last_lost(&self, count: u32, lost: &mut impl FnMut(u32)) {
         of!(self, Sender(sender) => sender.last_lost(count, lost));

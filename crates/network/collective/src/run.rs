@@ -21,7 +21,7 @@ use std::{
 };
 
 /// Time without any report after which a job is aborted.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(90);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(330);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

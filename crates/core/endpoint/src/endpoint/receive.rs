@@ -293,6 +293,12 @@ fn on_data(
 /// `sent` is the transmission that the ACK names, and the time for which the peer held it.
 fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sent: (u32, Time), label: u32) {
     let Some(slot) = state.slot(peer, stream) else { return };
+    let flow = &state.flows[slot as usize];
+    let is_of = |last: Time| flow.of.transmissions.get(sent.0).is_some_and(|of| of.at >= last);
+    if ack.nack && flow.sender.sent_at(ack.psn).is_some_and(|last| !is_of(last)) {
+        // A duplicate, or late: the packet has been sent again, and that copy counts as under way.
+        return;
+    }
     let sample = sample(&state.flows[slot as usize].of.transmissions, sent, now, state.settings.peer_timeout);
     let rtt = sample.map(|(rtt, _)| rtt);
     if let Some((rtt, true)) = sample {

@@ -163,11 +163,13 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     }
     // Late duplicates arrive; then only timers of open streams may remain.
     let end = LIMIT + Time::from_us(1_000_000);
-    while pair.network.now() < end && !pair.hosts.iter_mut().all(|host| host.endpoint().0.is_idle()) {
-        let step = pair.network.now() + Time::from_us(100);
+    let is_over = |pair: &mut Pair| {
+        pair.network.in_flight() == 0 && pair.hosts.iter_mut().all(|host| host.endpoint().0.is_idle())
+    };
+    while pair.network.now() < end && !is_over(&mut pair) {
+        let step = pair.network.now() + Time::from_us(1);
         pair.run(step, &mut |_| false);
     }
-    pair.run(end, &mut |pair| pair.network.in_flight() == 0);
     let mut damaged = 0;
     for host in 0..2 {
         let (endpoint, _) = pair.hosts[host].endpoint();
@@ -237,6 +239,12 @@ fn numbers_pass_every_power_of_two() {
 #[test]
 fn a_path_of_heads_alone() {
     try_all(1359..1360);
+}
+
+/// Duplicated NACKs of one transmission: each would send the packet again, and all copies trimmed, for ever.
+#[test]
+fn a_nack_is_of_one_transmission() {
+    try_all(2396..2397);
 }
 
 #[test]

@@ -617,6 +617,11 @@ impl Sending for UetSender {
         self.cumulative
     }
 
+    fn sent_at(&self, psn: u64) -> Option<Time> {
+        let is_known = (self.cumulative..self.next_psn).contains(&psn);
+        is_known.then(|| self.ring[(psn & self.mask) as usize].sent_at)
+    }
+
     fn in_flight(&self) -> u64 {
         self.in_flight
     }
