@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import inspect
 import os
 import weakref
 from datetime import timedelta
@@ -171,6 +172,20 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     _get_backend_name = name = getBackendName
 
+    # Later versions of PyTorch ask a backend within the group for these.
+    group_name = group_desc = ""
+
+    def _set_group_name(self, name: str) -> None:
+        self.group_name = name
+
+    def _set_group_desc(self, words: str) -> None:
+        self.group_desc = words
+
+    def _get_backend(self, _device: torch.device) -> ProcessGroup:
+        return self
+
+    get_backend = _get_backend
+
     def _start(
         self,
         kind: str,
@@ -236,6 +251,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._fits(tensor, output)
         return self.reduce_scatter([output], [self._blocks(tensor)], opts)
 
+    def _reduce_scatter_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        for into, of in zip(outputs, inputs, strict=True):
+            self._fits(of, into)
+        return self.reduce_scatter(outputs, [self._blocks(of) for of in inputs], opts)
+
+    def _allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        for into, of in zip(outputs, inputs, strict=True):
+            self._fits(into, of)
+        return self.allgather([self._blocks(into) for into in outputs], inputs, opts)
+
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         return Work([self._start("alltoall", opts, inputs, outputs)], outputs)
 
@@ -253,6 +278,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> Work:
         into = outputs[0] if opts.rootRank == self._own else []
         return Work([self._start("gather", opts, inputs, into, opts.rootRank)], outputs)
+
+    def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> Work:
+        if opts.rootRank == self._own:
+            self._fits(output, tensor)
+        return self.gather([self._blocks(output)] if opts.rootRank == self._own else [], [tensor], opts)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> Work:
         of = inputs[0] if opts.rootRank == self._own else []
@@ -273,6 +303,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
         return self.recv(tensors, None, tag)
+
+    # Names of later versions of PyTorch.
+    all_gather_single = _allgather_base
+    reduce_scatter_single = _reduce_scatter_base
+    all_to_all_single = alltoall_base
+    gather_into_tensor = gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced = _allgather_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced = _reduce_scatter_coalesced
 
     def _start_coalescing(self, *_: Any) -> None:
         """Operations of one call begin as they are passed: nothing is gained by waiting for the last."""
@@ -300,6 +338,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Ends the group after its last messages have arrived."""
         self._group.close()
 
+    shutdown = abort = close
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self._timeout = timeout.total_seconds()
+
 
 @atexit.register
 def _close() -> None:
@@ -312,4 +355,6 @@ def _create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGrou
 
 
 if not hasattr(dist.Backend, "ANABRANCH"):
-    dist.Backend.register_backend("anabranch", _create)
+    # From PyTorch 2.1 on they are asked for.
+    _devices = {"devices": ["cpu"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
+    dist.Backend.register_backend("anabranch", _create, **_devices)
