@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import sys
@@ -237,8 +238,32 @@ def training(rank: int, size: int) -> None:
         assert all(torch.equal(of, one) for of in all_ranks), "weights differ"
 
 
+def sharded(rank: int, size: int) -> None:
+    """FSDP itself, which has CPUs since PyTorch 2.4, beside the same steps in one process."""
+    try:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:
+        return
+    torch.manual_seed(1)
+    one = torch.nn.Sequential(torch.nn.Linear(64, 301), torch.nn.ReLU(), torch.nn.Linear(301, 3))
+    shards = copy.deepcopy(one)
+    for layer in (shards[0], shards[2], shards):
+        fully_shard(layer, mesh=init_device_mesh("cpu", (size,)))
+    both = [torch.optim.SGD(of.parameters(), lr=0.01) for of in (one, shards)]
+    for turn in range(6):
+        data = torch.randn(8 * size, 64, generator=torch.Generator().manual_seed(turn))
+        for model, of in ((one, data), (shards, data[8 * rank : 8 * rank + 8])):
+            model(of).square().mean().backward()
+        for optimizer in both:
+            optimizer.step()
+            optimizer.zero_grad()
+    for whole, part in zip(one.parameters(), shards.parameters()):
+        assert torch.allclose(whole, part.full_tensor(), rtol=1e-4, atol=1e-6), "weights differ from one process"
+
+
 def main_cases(rank: int, size: int) -> None:
-    for case in (operations, messages, together, training):
+    for case in (operations, messages, together, training, sharded):
         begin = time.time()
         case(rank, size)
         dist.barrier()
