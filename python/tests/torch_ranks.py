@@ -239,7 +239,7 @@ def training(rank: int, size: int) -> None:
 
 
 def sharded(rank: int, size: int) -> None:
-    """FSDP itself, which has CPUs since PyTorch 2.4, beside the same steps in one process."""
+    """FSDP itself, which old versions have for CUDA alone, beside the same steps in one process."""
     try:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
