@@ -172,7 +172,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     _get_backend_name = name = getBackendName
 
-    # Later versions of PyTorch ask a backend within the group for these.
+    # Later versions of PyTorch expect these of a backend within the group.
     group_name = group_desc = ""
 
     def _set_group_name(self, name: str) -> None:
@@ -355,6 +355,6 @@ def _create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGrou
 
 
 if not hasattr(dist.Backend, "ANABRANCH"):
-    # From PyTorch 2.1 on they are asked for.
+    # PyTorch warns without them from 2.1 on.
     _devices = {"devices": ["cpu"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
     dist.Backend.register_backend("anabranch", _create, **_devices)

@@ -19,7 +19,7 @@ use std::{
 
 /// Messages of a connection in flight at once, as in NCCL.
 const DEPTH: usize = 8;
-/// Above the time after which plugins give up a rank.
+/// Above the timeouts of plugins.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(300);
 /// Polls without progress before the thread yields.
 const MAX_IDLE_POLLS: u32 = 200;

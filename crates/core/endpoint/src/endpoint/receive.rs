@@ -296,7 +296,7 @@ fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, sen
     let flow = &state.flows[slot as usize];
     let is_of = |last: Time| flow.of.transmissions.get(sent.0).is_some_and(|of| of.at >= last);
     if ack.nack && flow.sender.sent_at(ack.psn).is_some_and(|last| !is_of(last)) {
-        // A duplicate, or late: the packet has been sent again, and that copy counts as under way.
+        // A duplicate, or late: the packet has been retransmitted, and that copy counts as under way.
         return;
     }
     let sample = sample(&state.flows[slot as usize].of.transmissions, sent, now, state.settings.peer_timeout);

@@ -294,7 +294,7 @@ impl State {
         match self.tags {
             TagKind::Guided => known.label((tag >> 16) % paths, turn),
             TagKind::Category => {
-                // In turn, what is sent again might take the same path every time.
+                // In turn, what is retransmitted might take the same path every time.
                 known.label(self.paths_of_categories.below(u64::from(paths)) as u32, turn)
             }
             TagKind::MultiPart => {
