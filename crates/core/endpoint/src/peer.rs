@@ -323,10 +323,12 @@ impl Peer {
     /// Returns `true` if another path is to be tried: all full packets of the window so far were longer, and data may have taken one
     /// path alone.
     pub(crate) fn begin_check(&mut self, now: Time, window: Time) -> bool {
+        if self.shortest == Time::MAX || self.shortest <= self.base_rtt + self.much() {
+            return false;
+        }
         let is_due = now.saturating_sub(self.window_since) >= window / (CHECKS + 1) * (u64::from(self.checks) + 1);
-        let is_longer = self.shortest != Time::MAX && self.shortest > self.base_rtt + self.much();
-        self.checks += u32::from(is_due && is_longer);
-        is_due && is_longer
+        self.checks += u32::from(is_due);
+        is_due
     }
 
     /// Returns `true` if the base round trip has changed by more than noise. It falls at once, and rises to the

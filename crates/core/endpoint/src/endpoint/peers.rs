@@ -675,13 +675,14 @@ fn open(state: &mut State, peer: u32, now: Time) {
 
 /// If the base round trip changes, streams receive round trips as if it had not.
 pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
-    let (full, window) = (state.longest_datagram_to(peer), state.settings.rtt_window);
+    let window = state.settings.rtt_window;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.note_round_trip(now, rtt, window) {
         if known.begin_check(now, window) {
             let label = known.next_label();
             known.requests_sent = known.requests_sent.wrapping_add(1);
-            state.send_control(peer, label, Control::Probe { stream: CALIBRATION, tag: 0, size: full, ecn: false });
+            let size = state.longest_datagram_to(peer);
+            state.send_control(peer, label, Control::Probe { stream: CALIBRATION, tag: 0, size, ecn: false });
         }
         return;
     }
